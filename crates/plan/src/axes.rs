@@ -1,11 +1,12 @@
 //! The six axes, and a policy as one value on each.
 //!
-//! A value is a struct in a file of its own that holds options and nothing
-//! else; an axis is an enum over its values, in the folder of those files.
-//! Adding a value: its file, a variant of the axis, an arm in each method, a row
-//! in `preset.rs`. Enums and not trait
-//! objects, so that policies compare, print, clone and are exhaustively
-//! matched where that matters.
+//! A value is a struct in a file of its own that holds options and nothing else; an axis is an enum
+//! over its values, in the folder of those files. A new value takes its file, a variant of the
+//! axis, an arm in each method and a row in `preset.rs`. Axes are enums and not trait objects, so
+//! that policies compare, print, clone and are exhaustively matched where that matters.
+//!
+//! Owns: the policy, and the order in which its axes are asked. Never does: choose a file itself,
+//! or keep state.
 
 use crate::cut::Cutter;
 use crate::decision::Decision;
@@ -44,7 +45,7 @@ pub struct Policy {
     pub cut: Cut,
     /// Filter memory.
     pub filters: FilterMemory,
-    /// What it is used for: the dial between writes and reads, for values that go by it.
+    /// The keyspace's use: the dial between writes and reads, for values that go by it.
     pub usage: Use,
 }
 
@@ -59,9 +60,8 @@ pub struct Debt {
 }
 
 impl Policy {
-    /// The next thing to do, or `Idle`. O(files) at worst; ask again only
-    /// after the version, the busy set or the snapshots have changed, and now
-    /// and then for what only time brings (expiry).
+    /// Returns the next decision, or `Idle`. O(files) at worst; ask again only after the version,
+    /// the busy set or the snapshots have changed, and now and then because entries expire.
     pub fn pick(&self, view: &View<'_>) -> Decision {
         invariant!(I1, !view.version.levels.is_empty(), "a tree without a level");
         if view.busy.is_reshaping() {
@@ -82,8 +82,8 @@ impl Policy {
         checked(view, decision)
     }
 
-    /// What reads have paid for, where [`Policy::pick`] is idle: a merge of tables that
-    /// cost them as much as it rewrites. `Idle` for policies that do not go by their use.
+    /// Returns a merge of tables that have cost reads as many bytes as it rewrites. The engine asks
+    /// where [`Policy::pick`] is idle. `Idle` for policies that do not go by their use.
     pub fn pick_for_reads(&self, view: &View<'_>, costs: &ReadCosts) -> Decision {
         if !self.merges_for_reads() || costs.is_empty() || view.busy.is_reshaping() {
             return Decision::Idle;
@@ -91,19 +91,19 @@ impl Policy {
         checked(view, for_reads::pick(view, costs).unwrap_or(Decision::Idle))
     }
 
-    /// Whether reads are to be counted for [`Policy::pick_for_reads`].
+    /// Whether reads must be counted for [`Policy::pick_for_reads`].
     pub fn merges_for_reads(&self) -> bool {
         self.level0.is_by_dial() || self.picker.is_by_dial()
     }
 
-    /// The axes that its picker goes by.
+    /// The axes that the picker asks.
     fn levels(&self) -> Levels<'_> {
         Levels { shape: &self.shape, level0: &self.level0 }
     }
 
-    /// What takes files out of level 0, or merges some of them there, whatever
-    /// else were more urgent: for a level 0 that slows writers while all below it
-    /// is to be left alone.
+    /// Returns a decision that takes files out of level 0, or merges some of them there, even if
+    /// another level is more urgent. For a level 0 that slows writers while everything below it
+    /// must be left alone.
     pub fn relieve(&self, view: &View<'_>) -> Decision {
         if view.busy.is_reshaping() {
             return Decision::Idle;
@@ -117,9 +117,9 @@ impl Policy {
         decision
     }
 
-    /// Where there is no room for what [`Policy::pick`] or [`Policy::manual`] wants: a merge that
-    /// reads `room_bytes` at most, and so writes no more. `Idle` if none fits. It takes
-    /// nothing from below `deepest`.
+    /// Returns a merge that reads `room_bytes` at most, and so writes no more, where the device has
+    /// no room for the merge that [`Policy::pick`] or [`Policy::manual`] wants. `Idle` if none
+    /// fits. It takes nothing from below `deepest`.
     pub fn pick_within(&self, view: &View<'_>, room_bytes: u64, deepest: u32) -> Decision {
         if view.busy.is_reshaping() {
             return Decision::Idle;
@@ -127,11 +127,10 @@ impl Policy {
         checked(view, scarce::pick(view, room_bytes, deepest).unwrap_or(Decision::Idle))
     }
 
-    /// The next step of a manual compaction of `[lo, hi]` (`None`: unbounded).
-    /// `Idle` with `state.is_done()` means finished, `Idle` without it that a
-    /// running job is in the way: ask again when one has ended. Once done,
-    /// the entries that were in the range when it began are in the deepest level,
-    /// without tombstones that no snapshot needs.
+    /// Returns the next step of a manual compaction of `[lo, hi]` (`None`: unbounded). `Idle` with
+    /// `state.is_done()` means finished, `Idle` without it that a running job is in the way: ask
+    /// again when one has ended. Once done, the entries that were in the range when it began are in
+    /// the deepest level, without tombstones that no snapshot needs.
     ///
     /// Terminates whatever else happens: see [`ManualState`].
     pub fn manual(
@@ -152,8 +151,7 @@ impl Policy {
         decision
     }
 
-    /// Level 0's depth and an estimate of the merging that the tree's excess
-    /// will cost.
+    /// Returns level 0's depth and an estimate of the merging that the tree's excess will cost.
     pub fn debt(&self, version: &Version, settings: &Settings) -> Debt {
         let level0_depth = version.level(0).map_or(0, |l| l.sst_log_depth());
         let (mut carried, mut bytes) = self.level0.debt(version, settings);
@@ -167,7 +165,7 @@ impl Policy {
             let log = log.saturating_sub(self.log_limit(version, settings, level));
             let size = run.saturating_add(carried);
             let excess = size.saturating_sub(self.capacity(version, settings, level));
-            // What goes down is rewritten with its share of what it meets.
+            // The leaving bytes are rewritten with their share of the level below.
             let leaving = excess.saturating_add(log);
             let most = size.saturating_add(version.part_bytes(level, Part::SstLog));
             debug_assert!(leaving <= most, "{leaving} bytes leave level {level}, of {most}");
@@ -192,7 +190,7 @@ impl Policy {
         self.level0.expected(version, settings).bytes as u64
     }
 
-    /// Whether output tables are to say how hot their keys are (`hotness/`).
+    /// Whether output tables must record how hot their keys are (`hotness/`).
     pub fn wants_hotness(&self) -> bool {
         self.picker.wants_hotness()
     }
@@ -202,15 +200,15 @@ impl Policy {
         self.level0.score(version, settings)
     }
 
-    /// Whether [`Policy::boundaries`] is to be told what a flush will write: while the tree says
-    /// nothing of where keys are. A sample takes a pass over the memtable.
+    /// Whether [`Policy::boundaries`] needs a sample of the entries that a flush will write: while
+    /// the tree does not show where keys are. A sample takes a pass over the memtable.
     pub fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
         self.level0.wants_sample(version, settings)
     }
 
-    /// New boundaries of the partitions of level 0, if the present ones no longer fit.
-    /// Asked before each flush, which is cut by them and stores them with its
-    /// edit. Flushes that run at once from one version are to bring one sample.
+    /// New boundaries of the partitions of level 0, if the present ones no longer fit. Asked before
+    /// each flush, which is cut by them and stores them with its edit. Flushes that run at once
+    /// from one version must bring the same sample.
     pub fn boundaries(
         &self,
         version: &Version,
@@ -262,8 +260,8 @@ impl Policy {
         matches!(self.level0, Level0::Partitioned(_)) && self.shape.is_from_last()
     }
 
-    /// The tree that filter memory is shared out by: level 0, SST-logs and the levels above the last one
-    /// as full as they may be, the last one as it is.
+    /// The tree that filter memory is shared out by: level 0, SST-logs and the levels above the
+    /// last one as full as they may be, the last one as it is.
     pub fn expected_levels(&self, version: &Version, settings: &Settings) -> Vec<ExpectedLevel> {
         let last = version.planned_levels();
         let of_level = |level: u32| {
@@ -300,12 +298,12 @@ impl Policy {
         self.filters.bits_mean()
     }
 
-    /// Whether queries are to be recorded file by file.
+    /// Whether queries must be recorded file by file.
     pub fn learns_from_queries(&self) -> bool {
         self.query_sample().is_some()
     }
 
-    /// One lookup in so many is recorded, a power of two; `None` if none is.
+    /// Returns n, a power of two, where one lookup in n is recorded; `None` if none is.
     pub fn query_sample(&self) -> Option<u32> {
         match &self.filters {
             FilterMemory::Mnemosyne(mnemosyne) => Some(mnemosyne.sample),

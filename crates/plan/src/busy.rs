@@ -1,8 +1,8 @@
-//! What running jobs keep busy: their input files, and the range of the place that
-//! their output will take (I9).
+//! The files and ranges that running jobs hold: their inputs, and the range of the place that their
+//! output will take (I9).
 //!
-//! Owned by the engine, given to policies by reference. Never waits: a policy
-//! that meets a busy file looks for another job.
+//! Owns: the marks, and the rule by which jobs conflict. The engine owns the value and gives it to
+//! policies by reference. Never does: wait; a policy that meets a busy file looks for another job.
 
 use crate::decision::{Decision, Merge, Reshape};
 use crate::tree::file::File;
@@ -19,16 +19,16 @@ pub struct Busy {
     /// A change of the shape is under way: nothing else may begin, since the
     /// levels may be about to get other numbers.
     reshaping: bool,
-    /// Places that are reserved for tables that come from outside: of no job.
+    /// The number of places that are reserved for tables from outside; no job has them.
     reserved: usize,
-    /// Something is marked for a table that is damaged, and stays so.
+    /// Some files are marked because of a damaged table, and stay marked.
     damaged: bool,
 }
 
-/// What one job holds besides its files.
+/// The range that one job holds besides its files.
 #[derive(Clone, Debug)]
 struct Claim {
-    /// Smallest number among its inputs: names the job, since no file is in two.
+    /// The smallest number among its inputs: names the job, since no file is in two.
     job: FileNumber,
     reach: Reach,
     bounds: (Vec<u8>, Vec<u8>, bool),
@@ -58,8 +58,8 @@ impl Reach {
         reach
     }
 
-    /// Whether outputs of one may break the other, given that their ranges
-    /// overlap: they go to one place, or one is installed between the other's inputs and output (I5).
+    /// Whether outputs of one may break the other, given that their ranges overlap: they go to one
+    /// place, or one is installed between the other's inputs and output (I5).
     fn crosses(&self, other: &Reach) -> bool {
         debug_invariant!(I9, self.first <= self.last, "{self:?} is crossed");
         debug_invariant!(I9, other.first <= other.last, "{other:?} is crossed");
@@ -84,7 +84,7 @@ impl Busy {
         self.check();
     }
 
-    /// No range is reserved without a file that is busy for it, and no two by one job.
+    /// Checks that no range is reserved without a file that is busy for it, and no two by one job.
     fn check(&self) {
         let (claims, files) = (self.claims.len(), self.files.len());
         debug_invariant!(I9, claims <= files, "{claims} ranges are reserved for {files} tables");
@@ -116,7 +116,7 @@ impl Busy {
         self.check();
     }
 
-    /// Marks what any decision takes. Moves and drops that are installed at
+    /// Marks the files and the range that a decision takes. Moves and drops that are installed at
     /// once, under the lock they were picked under, need not be marked.
     pub fn claim(&mut self, decision: &Decision) {
         let files = match decision {
@@ -172,14 +172,14 @@ impl Busy {
         self.damaged = true;
     }
 
-    /// Marks what a decision took that no job may take again: some table of
-    /// it is damaged.
+    /// Marks the files and the range of a decision that no job may take again: some table of it is
+    /// damaged.
     pub fn claim_damaged(&mut self, decision: &Decision) {
         self.claim(decision);
         self.damaged = true;
     }
 
-    /// Whether a table is damaged, so that what is marked for it is never released.
+    /// Whether a table is damaged; marks for it are never released.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
@@ -232,12 +232,12 @@ impl Busy {
             || self.range_conflicts(order, &file.span(), Reach::new([from].into_iter(), to))
     }
 
-    /// Whether a table that is new may go into the run of `level` while these jobs run.
+    /// Whether a new table may go into the run of `level` while these jobs run.
     pub fn admits(&self, order: &KeyOrder, file: &File, level: u32) -> bool {
         !self.reshaping && !self.range_conflicts(order, &file.span(), way_of_new(level))
     }
 
-    /// Reserves the place of a table that is new, in the run of `level`.
+    /// Reserves the place of a new table in the run of `level`.
     pub fn reserve(&mut self, file: &File, level: u32) {
         let is_new = self.files.insert(file.number);
         invariant!(I9, is_new, "two jobs make table {}", file.number);
@@ -265,7 +265,7 @@ impl Busy {
     }
 }
 
-/// The way of a table that is new, from above all others.
+/// Returns the reach of a new table, from above all others.
 fn way_of_new(level: u32) -> Reach {
     let output = Place::run(level);
     Reach { first: Place::sst_log(0, Epoch::MAX), last: output, output }

@@ -1,7 +1,9 @@
-//! What a version costs: amplification read off its metadata.
+//! The cost of a version: amplification, computed from its metadata.
 //!
-//! These are properties of the tree as it is, not of the work that made it: the
-//! engine counts what was written per byte.
+//! These are properties of the tree as it is, not of the work that made it: the engine counts the
+//! bytes written per byte.
+//!
+//! Owns: the formulas. Never does: count the bytes that merges wrote.
 
 use crate::tree::level::deepest_point;
 use crate::tree::{Part, Version};
@@ -10,19 +12,19 @@ use windrow_base::debug_invariant;
 /// Amplification of a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Sorted runs: one per non-empty run, one per epoch of each SST-log. What a
-    /// full scan merges.
+    /// Sorted runs: one per non-empty run, one per epoch of each SST-log. A full scan merges all of
+    /// them.
     pub runs: u32,
-    /// Files that cover the deepest point: the most a get can have to ask.
+    /// Files that cover the deepest point: the most that a get may have to ask.
     pub read_max: u32,
     /// Files over a point, on average over the files' own starting points.
     pub read_mean: f64,
     /// Bytes of the tree over those of its deepest level (its run, or all of it if
     /// there is only an SST-log): at most this much is superseded.
     pub space: f64,
-    /// Bytes written per byte flushed if data goes on through the tree in its
-    /// present proportions: flush, level 0 into level 1, and for each level
-    /// below one rewriting with what a file overlaps there.
+    /// Bytes written per byte flushed if data goes on through the tree in its present proportions:
+    /// flush, level 0 into level 1, and for each level below one rewriting with the files that one
+    /// overlaps there.
     pub write: f64,
 }
 
@@ -47,8 +49,8 @@ impl Cost {
     }
 }
 
-/// Every file stands for an equal share of the key space and asks, at its first
-/// key, each level's run and SST-log.
+/// Averages over the first keys of all files: each file counts as an equal share of the key space,
+/// and asks each level's run and SST-log.
 fn read_mean(version: &Version) -> f64 {
     let order = &version.order;
     let (mut points, mut asked) = (0u64, 0u64);

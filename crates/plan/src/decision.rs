@@ -1,7 +1,10 @@
-//! What a policy decides, with the reason as data.
+//! The decisions of a policy, with the reason as data.
 //!
-//! A decision is a value: the executor carries it out, tests and reports print
-//! it. `Display` gives one sentence that says what and why.
+//! A decision is a value: the executor runs it, tests and reports print it. `Display` gives one
+//! sentence with the job and its reason.
+//!
+//! Owns: the kinds of decision, the reasons, and the edit that each decision becomes. Never does:
+//! decide, or apply an edit.
 
 use crate::tree::{Edit, File, LEVELS_MAX, Part, Place, Span};
 use alloc::collections::BTreeSet;
@@ -11,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use windrow_base::{Epoch, FileNumber, SeqNo, invariant};
 
-/// What to do next with a tree.
+/// The next thing to do with a tree.
 #[derive(Clone, Debug)]
 pub enum Decision {
     /// Nothing, or nothing that is possible while other jobs run.
@@ -26,7 +29,7 @@ pub enum Decision {
     Reshape(Reshape),
 }
 
-/// Why it was decided. Numbers are those that the decision was made on.
+/// The reason for a decision. Its numbers are those that the decision was made on.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -51,7 +54,7 @@ pub enum Reason {
         /// Epochs that become one.
         epochs: u32,
     },
-    /// The device has no room for what else was due, and has so much for this.
+    /// The device has no room for the merge that was due, but has room for this one.
     LittleRoom {
         /// Bytes that may be written.
         bytes: u64,
@@ -132,25 +135,25 @@ pub enum Reason {
         levels: u32,
         /// Bytes of the tree.
         bytes: u64,
-        /// What so many levels hold.
+        /// Bytes that this number of levels can hold.
         capacity: u64,
     },
     /// Level 1 would hold more than it may: a level is inserted above it.
     InsertLevel {
         /// The new number of levels.
         levels: u32,
-        /// What level 1 would hold in bytes, by the last level's.
+        /// Bytes that level 1 would hold, computed from the last level's.
         bytes: u64,
-        /// The most that it may.
+        /// The most bytes that it may hold.
         limit: u64,
     },
     /// Level 1 is of no use: without it, the next level would be as small.
     RemoveLevel {
         /// The new number of levels.
         levels: u32,
-        /// What would be level 1's bytes, by the last level's.
+        /// Bytes that the level in its place would hold, computed from the last level's.
         bytes: u64,
-        /// From where on level 1 is kept.
+        /// Bytes from which on level 1 is kept.
         limit: u64,
     },
     /// A log that this picker does not feed is emptied (I10).
@@ -169,7 +172,7 @@ pub enum Reason {
         /// Its entries.
         entries: u64,
     },
-    /// A file holds range tombstones, which hold the space of what they hide.
+    /// A file holds range tombstones, which keep the space of the entries that they hide.
     RangeTombstones {
         /// The file.
         file: FileNumber,
@@ -183,7 +186,7 @@ pub enum Reason {
         /// How long ago the first one did, in ms.
         since_ms: u64,
     },
-    /// A file holds nothing but tombstones, and nothing older is below it.
+    /// A file holds only tombstones, and nothing older is below it.
     OnlyTombstones {
         /// The file.
         file: FileNumber,
@@ -208,7 +211,7 @@ pub enum Reason {
     ReadOften {
         /// Level of the SST-log.
         level: u32,
-        /// What the tables have cost reads, as bytes that could have been merged instead.
+        /// Bytes that could have been merged in the time that the tables have cost reads.
         cost: u64,
         /// Bytes of the merge.
         bytes: u64,
@@ -269,8 +272,8 @@ pub struct Move {
 pub struct Drop {
     /// The files and where they are.
     pub files: Vec<(u32, Part, Arc<File>)>,
-    /// Of each file the oldest of the range tombstones that hide it together; empty where
-    /// the files hold nothing but tombstones.
+    /// Of each file the oldest of the range tombstones that hide it together; empty where the files
+    /// hold only tombstones.
     pub under: Vec<SeqNo>,
     /// Why.
     pub reason: Reason,
@@ -328,7 +331,7 @@ impl Merge {
         self.inputs.iter().flat_map(|i| i.files.iter().map(move |f| (i.level, i.part, f)))
     }
 
-    /// Bytes of all inputs: what the job reads, and at most about what it writes.
+    /// Bytes of all inputs: the job reads these, and writes about as many at most.
     pub fn input_bytes(&self) -> u64 {
         self.files().map(|(_, _, f)| f.bytes).sum()
     }
@@ -363,7 +366,7 @@ impl Merge {
         }
     }
 
-    /// That the outputs are new tables, and hold nothing that the inputs did not.
+    /// Checks that the outputs are new tables, and hold nothing that the inputs did not.
     fn fits(&self, outputs: &[File]) {
         let inputs: BTreeSet<FileNumber> = self.files().map(|(_, _, f)| f.number).collect();
         let mut numbers = inputs.clone();
@@ -404,7 +407,7 @@ impl Drop {
         Edit { removed, ..Edit::default() }
     }
 
-    /// A file that holds more than tombstones, and is not older than what hides it.
+    /// Returns a file that holds more than tombstones, and that no range tombstone hides whole.
     pub(crate) fn needed(&self) -> Option<FileNumber> {
         let is_hidden =
             |i: usize, file: &File| self.under.get(i).is_some_and(|&seq| file.seq_max < seq);
@@ -440,7 +443,7 @@ impl Reshape {
     }
 }
 
-/// That a file of that half of a level can have this epoch.
+/// Checks that a file of this half of a level can have this epoch.
 fn is_epoch_of(part: Part, epoch: Epoch) {
     let fits = (part == Part::Run) == (epoch == 0);
     invariant!(I4, fits, "epoch {epoch} of a {}", part.name());
@@ -452,7 +455,7 @@ fn cursors(cursor: &Option<(u32, Vec<u8>)>) -> Vec<(u32, Option<Vec<u8>>)> {
     cursor.iter().map(|(level, key)| (*level, Some(key.clone()))).collect()
 }
 
-/// Bytes as people read them.
+/// A number of bytes, printed with a unit.
 pub(crate) struct Bytes(pub(crate) u64);
 
 impl fmt::Display for Bytes {
@@ -473,7 +476,7 @@ impl fmt::Display for Bytes {
 }
 
 impl Reason {
-    /// The reasons that level 0 gives.
+    /// Writes the reasons that level 0 gives.
     fn fmt_level0(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Level0Depth { depth, limit } => {
@@ -507,7 +510,7 @@ impl Reason {
         }
     }
 
-    /// The reasons of what enters or leaves SST-logs.
+    /// Writes the reasons for which files enter or leave SST-logs.
     fn fmt_sst_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::RunToSstLog { level, bytes, capacity } => write!(

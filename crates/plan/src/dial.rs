@@ -8,16 +8,17 @@
 //!   byte flushed. On average (k-1)/2 flushes lie over a point. The sum `C/k + price (k-1)/2` is
 //!   least at `k = sqrt(2 C / price)`, with C in flushes. So no k is right for every
 //!   tree: level 1 holds from half a memtable to seventeen of them.
-//! - *The SST-log's share* of its level. Twice the log puts twice as many files over a point,
-//!   and what it saves of the writes to the next level falls with its size.
+//! - *The SST-log's share* of its level. Twice the log puts twice as many files over a point, and
+//!   each further file saves fewer of the writes to the next level.
 //!
-//! Both stay within the *ceiling of space*: what lies above the last level may shadow
-//! as much of it. Capacities are a part of that already, the SST-logs get the rest
-//! (`pick/sst_log.rs`), and in a tree of one level k is what keeps to it.
+//! Both stay within the *ceiling of space*: the bytes above the last level may shadow as many bytes
+//! of it. Capacities are a part of the ceiling already, the SST-logs get the rest
+//! (`pick/sst_log.rs`), and in a tree of one level k keeps to it.
 //!
 //! The constants were found in the lab, over data of 6 to 400 memtables (docs/lab.md).
 //!
-//! Never does: measure what is read and written.
+//! Owns: k, the share of the SST-logs and the ceiling of space. Never does: measure reads or
+//! writes.
 
 use crate::view::Settings;
 use windrow_base::debug_invariant;
@@ -25,8 +26,8 @@ use windrow_base::debug_invariant;
 /// Fewest and most flushes that a partition gathers. With one, level 1 is rewritten for each
 /// flush; with more than eight, a read meets more of level 0 than of all else.
 const GATHERED: (f64, f64) = (2.0, 8.0);
-/// Level 1 counts as so many flushes at the least. With less in it, its jobs are so cheap that
-/// `C/k` would have k at its least, and what is flushed would go down uncollected: where
+/// Level 1 counts as at least this number of flushes. With less in it, its jobs are so cheap that
+/// `C/k` would have k at its least, and flushes would go down before several are gathered: where
 /// updates cluster in 3 % of the keys, 1.04 bytes written per byte for .92 of `leveled`.
 pub(crate) const LEVEL1_FLUSHES_MIN: f64 = 6.0;
 /// In a tree of one level a file costs this part of its price: a read meets few in any case.
@@ -36,7 +37,7 @@ const LOG_SHARE: f64 = 1.9;
 /// The largest share. More saves next to nothing.
 const LOG_SHARE_MAX: f64 = 8.0;
 
-/// A price of a file over a point, and what follows from it.
+/// A price of a file over a point, and the values that follow from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Dial(f64);
 
@@ -46,7 +47,7 @@ impl Dial {
         Dial(f64::from(settings.file_price_percent.max(1)) / 100.0)
     }
 
-    /// k for a level 1 of so many flushes. `is_last`: there is no level below it.
+    /// Returns k for a level 1 of `level1_flushes` flushes. `is_last`: no level is below it.
     pub(crate) fn gathered(self, level1_flushes: f64, is_last: bool) -> f64 {
         let price = if is_last { self.0 * ONE_LEVEL_PART } else { self.0 };
         let best = libm::sqrt(2.0 * level1_flushes.max(LEVEL1_FLUSHES_MIN) / price);
@@ -60,7 +61,7 @@ impl Dial {
     }
 }
 
-/// Bytes that may lie above a last level of so many, by the ceiling of space.
+/// Returns how many bytes may lie above a last level of `last_bytes`, by the ceiling of space.
 pub(crate) fn room(settings: &Settings, last_bytes: u64) -> f64 {
     match settings.space_max_percent {
         0 => f64::INFINITY,

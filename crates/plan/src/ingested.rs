@@ -1,9 +1,9 @@
-//! Where tables go that hold what nobody has written before: ingested ones.
+//! The place of an ingested table.
 //!
-//! All their entries are newer than all others of the tree. So a table may go into
-//! the run of a level if nothing overlaps it there or above (I3), and no job that runs
-//! may put something there (I5, I9). Nothing need be read for that, nor written again.
-//! Where something overlaps on every way down, it goes to level 0, as its newest epoch.
+//! All entries of ingested tables are newer than all others of the tree. So a table may go into the
+//! run of a level if nothing overlaps it there or above (I3), and no running job may put a table
+//! there (I5, I9). Nothing is read or rewritten for that. If no run may take it, it goes to level
+//! 0, as the newest epoch.
 //!
 //! Owns: that choice, and the edit. Never does: give out a sequence number.
 
@@ -15,8 +15,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::{Epoch, Result, SeqNo, check_invariant};
 
-/// The level that tables of so many bytes go to at the deepest: the last one that is planned
-/// for, or the first below it that has room for them.
+/// Returns the deepest level that tables of `bytes` bytes go to: the last one that is planned for,
+/// or the first below it that has room for them.
 pub fn deepest_level(policy: &Policy, version: &Version, settings: &Settings, bytes: u64) -> u32 {
     let mut level = version.planned_levels().min(LEVELS_MAX - 1);
     let is_too_small = |level: u32| {
@@ -29,7 +29,7 @@ pub fn deepest_level(policy: &Policy, version: &Version, settings: &Settings, by
     level
 }
 
-/// The deepest level, down to `deepest`, whose run may take a table now; 0 if none may.
+/// Returns the deepest level, down to `deepest`, whose run may take a table now; 0 if none may.
 pub fn level_for(version: &Version, busy: &Busy, file: &File, deepest: u32) -> u32 {
     let free = (0..=deepest).take_while(|&level| !is_met(version, file, level));
     let may_take = |level: &u32| *level > 0 && busy.admits(&version.order, file, *level);
@@ -42,7 +42,7 @@ fn is_met(version: &Version, file: &File, level: u32) -> bool {
     meets(Part::Run) || meets(Part::SstLog)
 }
 
-/// The edit that adds tables, each to its level or above, all of whose entries get one
+/// Returns the edit that adds tables, each to its level or above, and gives all their entries one
 /// sequence number.
 ///
 /// # Errors

@@ -1,17 +1,17 @@
-//! `use=measured`: which of the uses a keyspace has, by what is read and written.
+//! `use=measured`: the use of a keyspace, found from its reads and writes.
 //!
-//! The dial's price is how many bytes may be rewritten, per byte put, so that one file less lies over a
-//! point (`dial.rs`). That is what reads would pay for it: what one file more over every point would
-//! have cost them, in bytes of merging that would take as long, over the bytes put meanwhile. The
-//! use whose price is nearest (by ratio) is taken.
+//! The dial's price is the number of bytes that may be rewritten, per byte put, so that one file
+//! less lies over a point (`dial.rs`). Reads would pay this for it: the time that one more file
+//! over every point would have cost them, as bytes that could be merged in that time, over the
+//! bytes put meanwhile. The use whose price is nearest (by ratio) is taken.
 //!
-//! *Hysteresis.* What was measured counts half as much after each memtable. The use changes
-//! only where the price is beyond the middle between two uses by a factor of 1.4, at most once a minute,
-//! and not before four memtables were written: trees need as many to follow. A long time of reads
-//! alone counts as no more than 32 times the bytes of its flush, so that writes that begin again are not
+//! *Hysteresis.* Measurements count half as much after each memtable. The use changes only where
+//! the price is beyond the middle between two uses by a factor of 1.4, at most once a minute, and
+//! not before four memtables were written: trees need as many to follow. A long time of reads alone
+//! counts as no more than 32 times the bytes of its flush, so that writes that begin again are not
 //! priced by it for long.
 //!
-//! Nothing is stored: after an open a keyspace is `balanced` until this knows better.
+//! Nothing is stored: after an open a keyspace is `balanced` until enough is measured.
 //!
 //! Owns: the sums, and the use that they come to. Never does: count, or read a clock.
 
@@ -25,14 +25,14 @@ const MARGIN: f64 = 1.4;
 const PAUSE_MS: u64 = 60_000;
 /// Fewest memtables written between two changes.
 const MEMTABLES_MIN: f64 = 4.0;
-/// Reads of one flush cost no more than so many times its bytes.
+/// Reads of one flush cost at most this multiple of its bytes.
 const READS_MAX: f64 = 32.0;
 
-/// What is measured of a keyspace's reads and writes, and the use that it comes to.
+/// The measurements of a keyspace's reads and writes, and the use that they give.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     usage: Use,
-    /// What one file more over every point would have cost reads, in bytes, lately.
+    /// Bytes that one more file over every point would have cost reads, lately.
     read_bytes: f64,
     /// Bytes put, lately.
     put_bytes: f64,
@@ -60,12 +60,12 @@ impl Measured {
         self.usage
     }
 
-    /// What one file more over a point costs reads, in bytes for each byte put.
+    /// Bytes that one more file over a point costs reads, for each byte put.
     pub fn price(&self) -> f64 {
         self.read_bytes / self.put_bytes.max(1.0)
     }
 
-    /// A flush wrote `put_bytes`, a memtable being `memtable_bytes`; meanwhile one file more over
+    /// Adds a flush of `put_bytes`, a memtable being `memtable_bytes`; meanwhile one more file over
     /// every point would have cost reads `read_bytes`. `now_ms` is of any clock that goes forward
     /// only. Returns the new use, if it changes.
     pub fn flushed(
@@ -96,7 +96,7 @@ impl Measured {
         Some(found)
     }
 
-    /// The use whose price is nearest, where that of the use now is further by the margin.
+    /// Returns the use whose price is nearest, if the present one's is further by the margin.
     fn nearest(&self) -> Use {
         let price = self.price().max(f64::MIN_POSITIVE);
         let away = |usage: Use| {
@@ -131,7 +131,8 @@ mod tests {
 
     const MEMTABLE: u64 = 1 << 20;
 
-    /// Flushes at ten a minute, with reads that cost this much per byte put. Returns the changes.
+    /// Adds flushes at ten a minute, with reads that cost this much per byte put. Returns the
+    /// changes.
     fn run(
         measured: &mut Measured,
         at: &mut u64,

@@ -12,6 +12,9 @@
 //!
 //! `Display` prints the second form, which parses to the same policy. An axis
 //! that is not named keeps the preset's value (`leveled` if none is named).
+//!
+//! Owns: the names, the presets, and the text of each axis. Never does: guess: an unknown word is
+//! an error that lists the valid ones.
 
 use crate::axes::Policy;
 use crate::cut::{BySize, Cut, Overlap};
@@ -54,7 +57,7 @@ impl Policy {
         }
     }
 
-    /// The policy that a preset's name stands for.
+    /// Returns the policy of a preset's name.
     pub fn preset(name: &str) -> Option<Policy> {
         let leveled = Policy::leveled();
         let garnering = |t, c| Shape::Garnering(Garnering { t, c, base: Base::Constant });
@@ -344,17 +347,17 @@ impl<'a> Value<'a> {
         Ok(Value { name: name.trim(), options: options.collect() })
     }
 
-    /// The value of an option that is given by its name.
+    /// Returns the value of an option that is given by its name.
     fn named(&self, key: &str) -> Option<&'a str> {
         self.options.iter().find(|o| o.0 == key).map(|o| o.1)
     }
 
-    /// The option that is given without a name: the value's main one.
+    /// Returns the option that is given without a name: the value's main one.
     fn main(&self) -> Option<&'a str> {
         self.options.first().filter(|o| o.0.is_empty()).map(|o| o.1)
     }
 
-    /// The main option, as a number.
+    /// Returns the main option, as a number.
     fn number(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {
         self.number_of(key, self.named(key).or(self.main()), min, max)
     }
@@ -375,7 +378,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A whole number; `main` if it may be given without its name.
+    /// Returns a whole number; `main` if it may be given without its name.
     fn whole(&self, key: &str, main: bool, range: RangeInclusive<u32>) -> Result<Option<u32>> {
         let text = self.named(key).or(if main { self.main() } else { None });
         let (min, max) = (*range.start() as f64, *range.end() as f64);
@@ -389,12 +392,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// One of some words, given by the option's name.
+    /// Returns one of some words, given by the option's name.
     fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>> {
         self.word_of(key, self.named(key), words)
     }
 
-    /// One of some words, given without a name.
+    /// Returns one of some words, given without a name.
     fn main_word<T: Copy>(&self, words: &[(&str, T)]) -> Result<Option<T>> {
         self.word_of("", self.main(), words)
     }
@@ -487,7 +490,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// As an option of a shape; nothing where it is constant.
+/// Prints the base as an option of a shape; nothing where it is constant.
 impl fmt::Display for Base {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

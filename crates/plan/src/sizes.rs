@@ -1,8 +1,9 @@
-//! The sizes that a policy wants where nobody said otherwise.
+//! The sizes that a policy wants where the user set none.
 //!
-//! A preset is more than its axes: vLSM's memtable is one small file, and a
-//! level 0 in partitions needs a level 1 of enough files to take boundaries from.
-//! Pure arithmetic; options that the user set are kept by the caller.
+//! A preset is more than its axes: vLSM's memtable is one small file, and a level 0 in partitions
+//! needs a level 1 of enough files to take boundaries from.
+//!
+//! Owns: the arithmetic. Never does: keep options that the user set; the caller does.
 
 use crate::cut::Cut;
 use crate::level0::Level0;
@@ -36,7 +37,7 @@ const FILE_MEMTABLES_MAX: u64 = 4;
 /// Memtables in level 1 before a level is inserted above it.
 const LEVEL1_MEMTABLES: u64 = 17;
 
-/// Largest memtable that suits a level 0; `u64::MAX` if any does. vLSM ties the
+/// Returns the largest memtable that suits a level 0; `u64::MAX` if any does. vLSM ties the
 /// memtable to its file size, S_M.
 pub(crate) fn memtable_bytes_max(level0: &Level0) -> u64 {
     match level0 {
@@ -48,11 +49,10 @@ pub(crate) fn memtable_bytes_max(level0: &Level0) -> u64 {
 impl Sizes {
     /// The sizes that go with a memtable of `memtable_bytes`.
     ///
-    /// Level 1 holds one and a half memtables. Small enough that its blocks,
-    /// and many of level 2's, stay in the cache: a cold seek then reads about
-    /// two blocks from the device and not three. Measured with data 20 times
-    /// the memory: 2.3 times RocksDB's speed, against 1.5 with four memtables,
-    /// for a sixth more writes. In vLSM level 1 holds f files.
+    /// Level 1 holds one and a half memtables: its blocks, and many of level 2's, then stay in the
+    /// cache. A cold seek reads about two blocks from the device and not three. Measured with data
+    /// 20 times the memory: 2.3 times RocksDB's speed, against 1.5 with four memtables, for a sixth
+    /// more writes. In vLSM level 1 holds f files.
     pub(crate) fn of(shape: &Shape, level0: &Level0, cut: &Cut, memtable_bytes: u64) -> Sizes {
         if shape.is_from_last() {
             return Sizes::from_last(memtable_bytes);
@@ -81,11 +81,11 @@ impl Sizes {
     /// Level 1 may grow to seventeen memtables: where the level above the last is a ratio of 6.5
     /// smaller, two levels are enough for data of a hundred memtables.
     ///
-    /// Files are as large with small memtables as with large ones: a file costs the system's time to
-    /// make and sync, whatever is in it. With 8, 16 and 32 MiB of memory (memtables of 2, 4 and 8 MiB, 2
-    /// million records of 656 B), files of 1 MiB were loaded at 81, 94 and 94 thousand records a second,
-    /// files of 8 MiB at 151, 163 and 203. With memtables that somebody asked to be smaller than
-    /// those, a level 1 of such files would have no boundaries for partitions.
+    /// Files are as large with small memtables as with large ones: a file costs the system's time
+    /// to make and sync, whatever its size. With 8, 16 and 32 MiB of memory (memtables of 2, 4 and
+    /// 8 MiB, 2 million records of 656 B), files of 1 MiB were loaded at 81, 94 and 94 thousand
+    /// records a second, files of 8 MiB at 151, 163 and 203. With memtables that the user set
+    /// smaller than those, a level 1 of such files would have no boundaries for partitions.
     fn from_last(memtable_bytes: u64) -> Sizes {
         let most = memtable_bytes.saturating_mul(FILE_MEMTABLES_MAX);
         let level_base_bytes = memtable_bytes.saturating_mul(LEVEL1_MEMTABLES);

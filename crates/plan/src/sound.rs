@@ -1,9 +1,8 @@
-//! Whether a decision may be made at all: what the invariants ask of it, whichever
-//! policy made it.
+//! The conditions that the invariants set on every decision, whichever policy made it.
 //!
-//! Every decision of [`crate::Policy`] passes here. What costs time for each of the
-//! job's files is checked in every build; what looks at files outside the job, as the
-//! closure of I5 does, in debug builds.
+//! Every decision of [`crate::Policy`] passes here. A condition that takes time for each of the
+//! job's files is checked in every build; one that looks at files outside the job, as the closure
+//! of I5 does, in debug builds.
 //!
 //! Owns: those conditions. Never does: decide.
 
@@ -31,7 +30,7 @@ pub(crate) fn checked(view: &View<'_>, decision: Decision) -> Decision {
     decision
 }
 
-/// That these files are where the decision says, and no job has them.
+/// Checks that these files are where the decision says, and no job has them.
 fn are_there<'a>(view: &View<'_>, level: u32, part: Part, files: impl Iterator<Item = &'a File>) {
     let mut numbers: Vec<_> = files.map(|file| file.number).collect();
     numbers.sort_unstable();
@@ -44,7 +43,7 @@ fn are_there<'a>(view: &View<'_>, level: u32, part: Part, files: impl Iterator<I
     invariant!(I2, here == count, "{here} of tables {numbers:?} are in {} {level}", part.name());
 }
 
-/// That a place is one that a file can have.
+/// Checks that a file can have this place.
 fn is_a_place(view: &View<'_>, (level, part): (u32, Part), epoch: Epoch) {
     invariant!(I1, level < LEVELS_MAX, "a job writes to level {level} of at most {LEVELS_MAX}");
     invariant!(I1, level > 0 || part == Part::SstLog, "a job writes to a run of level 0");
@@ -62,7 +61,7 @@ fn cursor_is_a_level(cursor: &Option<(u32, Vec<u8>)>) {
     invariant!(I10, fits, "round-robin picking goes on in level {level:?}");
 }
 
-/// That nothing outside the job is between it and its output (I5).
+/// Checks that nothing outside the job is between it and its output (I5).
 fn is_closed(version: &Version, files: &[(u32, Part, &Arc<File>)], to: Place) {
     let seat = |&(level, part, file): &(u32, Part, &Arc<File>)| -> Option<Seat> {
         Some((level, part, version.level(level)?.find(part, file.number)?))
@@ -143,7 +142,7 @@ fn reshapes(view: &View<'_>, reshape: &Reshape) {
     }
     let Some(first) = reshape.renamed.iter().map(|renamed| renamed.0).min() else { return };
     invariant!(I3, first > 0, "level 0 gets another number");
-    // All from one level on keep their order, if what they come to is empty.
+    // All from one level on keep their order, if the place that they move to is empty.
     let all = view.version.files().filter(|(level, _, _)| *level >= first).count();
     let count = reshape.renamed.len();
     invariant!(I3, count == all, "{count} of {all} tables from level {first} on are renamed");
@@ -171,7 +170,7 @@ mod tests {
                         L1.run 6 [c,f] seq=20-29\n\
                         L3.run 4 [m,n] seq=1-9";
 
-    /// What a decision is refused with, if it is.
+    /// Returns the message that a decision is refused with; `None` if it passes.
     fn refusal(busy: &Busy, decision: Decision) -> Option<String> {
         let version: Version = TREE.parse().unwrap();
         let settings = Settings::default();
@@ -276,7 +275,7 @@ mod tests {
         is_refused(drop(files[..1].to_vec()), "(I6): table Some(12) is dropped, and has entries");
     }
 
-    /// What a call panics with.
+    /// Returns the message that a call panics with.
     fn panics(call: impl FnOnce()) -> String {
         let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("a broken invariant");
         panic.downcast_ref::<String>().expect("a message").clone()

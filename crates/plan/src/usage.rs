@@ -1,11 +1,11 @@
-//! What a keyspace is used for, as far as its policy is told.
+//! The use of a keyspace, as far as its policy is told.
 //!
-//! Owns: the uses, and the price of a file and the ceiling of space that go with each. What
-//! follows from them is `dial.rs`.
+//! Owns: the uses, and the price of a file and the ceiling of space that go with each. Never does:
+//! derive a limit from them; `dial.rs` does.
 
 use core::fmt;
 
-/// What a keyspace is used for, as far as the policy is told.
+/// The use of a keyspace, as far as the policy is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Use {
     /// Fewer bytes written than `leveled` writes, and about as many files over a point.
@@ -37,7 +37,7 @@ impl Use {
         }
     }
 
-    /// Bytes of all tables over those of the last level, in hundredths, unless somebody sets them.
+    /// Bytes of all tables over those of the last level, in hundredths, where the user sets none.
     pub fn space_max_percent(self) -> u32 {
         match self {
             Use::Balanced | Use::Reads | Use::Measured => 130,

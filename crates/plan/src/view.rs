@@ -1,14 +1,17 @@
-//! What a policy sees when it decides: a version, what is busy, plain numbers.
+//! The input of a decision: a version, the busy files and ranges, and plain numbers.
 //!
 //! Everything a decision depends on is here, so that the same view always
 //! gives the same decision.
+//!
+//! Owns: the settings and their defaults. Never does: read a clock or an option; the caller gives
+//! every value.
 
 use crate::busy::Busy;
 use crate::tree::Version;
 use crate::usage::Use;
 use windrow_base::SeqNo;
 
-/// Sizes and limits that policies read. Plain numbers, no defaults derived here.
+/// Sizes and limits that policies read. Plain numbers: nothing is derived from them here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Size at which a memtable is flushed.
@@ -61,7 +64,7 @@ impl Default for Settings {
 pub struct View<'a> {
     /// The tree.
     pub version: &'a Version,
-    /// What running jobs hold.
+    /// The files and ranges that running jobs hold.
     pub busy: &'a Busy,
     /// Sizes and limits.
     pub settings: &'a Settings,

@@ -5,7 +5,7 @@
 //! carries over from case to case within a file. `REWRITE=1 cargo test -p
 //! windrow-plan --test data` fills in the answers, for a reviewer to read.
 //!
-//! Owns the commands. Never decides anything itself.
+//! Owns: the commands. Never does: decide anything itself.
 
 #![allow(clippy::disallowed_methods)] // reads and rewrites its own test data
 
@@ -130,7 +130,7 @@ impl Bench {
         }
     }
 
-    /// `file=bytes` for each file that has cost reads so much.
+    /// `file=bytes` for each file: what it has cost reads.
     fn pick_for_reads(&self, args: &str) -> String {
         let cost = |pair: &str| {
             let (file, bytes) = pair.split_once('=').expect("file=bytes");
@@ -217,7 +217,7 @@ impl Bench {
         })
     }
 
-    /// Input: `key bytes` a line, of a flush, if the policy wants to know.
+    /// Input: `key bytes` a line, of a flush, used if the policy wants a sample.
     fn boundaries(&self, body: &str) -> String {
         let mut sampler = Sampler::new(self.version.order.clone());
         for line in body.lines() {
@@ -330,8 +330,8 @@ impl Bench {
         panic!("a manual compaction goes on and on:\n{out}");
     }
 
-    /// Runs what is picked, each merge giving one file, until nothing is.
-    /// Every edit goes the way of the manifest.
+    /// Runs each decision, each merge giving one file, until none is picked. Every edit goes the
+    /// way of the manifest.
     fn settle(&mut self) -> String {
         let mut out = String::new();
         for _ in 0..100 {
@@ -382,7 +382,7 @@ impl Bench {
         }
     }
 
-    /// So many bytes of room, and the deepest level to take from, 9 unless it is said.
+    /// Arguments: bytes of room, and the deepest level to take from, 9 unless it is given.
     fn within(&self, args: &str) -> String {
         let (room, deepest) = args.split_once(' ').unwrap_or((args, "9"));
         let (room, deepest) = (parse_bytes(room).unwrap(), deepest.parse().expect("a level"));

@@ -1,5 +1,7 @@
 //! `by_size`: a file ends at `file_bytes`, or earlier once it overlaps so much
 //! of the level below that merging it down later would be a large job.
+//!
+//! Owns: the limits of this value. Never does: cut an output into level 0.
 
 use super::cutter::{Cutter, Limits};
 use crate::tree::Version;
@@ -17,7 +19,7 @@ impl BySize {
         BySize::cutter_at(settings.file_bytes, version, settings, output_level)
     }
 
-    /// The same with files of another size.
+    /// Returns the cutter for files of `file_bytes` bytes.
     pub(super) fn cutter_at(
         file_bytes: u64,
         version: &Version,

@@ -1,10 +1,13 @@
-//! Says, key by key, where the files of one output end.
+//! The cutter: says, key by key, where the files of one output end.
 //!
-//! A cursor goes through the run of the level below once, so that what a file
-//! overlaps there is known at every key in O(1) amortised.
+//! A cursor goes through the run of the level below once, so that a file's overlap with it is known
+//! at every key in O(1) amortised.
 //!
-//! Asked between user keys alone, so that no cut separates versions of one key
-//! (I1). Owned: versions may come and go while a job writes.
+//! It is asked between user keys alone, so that no cut separates versions of one key (I1). It holds
+//! its level by `Arc`: versions may come and go while a job writes.
+//!
+//! Owns: the limits, the boundaries and the cursor of one output. Never does: choose the limits, or
+//! write a file.
 
 use crate::tree::{File, Level};
 use alloc::sync::Arc;
@@ -14,13 +17,13 @@ use windrow_base::{KeyOrder, debug_invariant, invariant};
 /// When a file ends, in bytes of its own or of the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// A file of so many bytes ends, unless little is left.
+    /// A file with this number of bytes ends, unless little is left.
     pub(super) file_bytes: u64,
-    /// One that has passed more bytes of the level below ends: files that end
-    /// before the next key.
+    /// A file that has passed more bytes of the level below ends. Files that end before the next
+    /// key are passed.
     pub(super) passed_bytes: u64,
-    /// One that would touch more bytes of the level below with the next key,
-    /// files that only begin included, ends ...
+    /// A file that would touch more bytes of the level below with the next key, files that only
+    /// begin included, ends ...
     pub(super) touched_bytes: u64,
     /// ... if it has as many bytes of its own as these.
     pub(super) touched_min_bytes: u64,
@@ -36,16 +39,15 @@ impl Limits {
     };
 }
 
-/// What is left of a stream goes into the file at hand if it is less than this
-/// part of a file.
+/// The rest of a stream goes into the present file if it is less than this part of a file.
 const REST_PART: u64 = 4;
 
-/// Keys of so many bytes are no burden as bounds of a file.
+/// Keys up to this length cost little as bounds of a file.
 const BOUND_BYTES: usize = 1 << 10;
 
-/// A file has so many bytes for each that its bounds take beyond that: bounds are
-/// held in memory, and written to the manifest, for as long as the file is there.
-/// Files of a megabyte with keys of 64 KiB had a quarter of their bytes there.
+/// A file has this number of bytes for each byte of its bounds beyond `BOUND_BYTES`: bounds are
+/// held in memory, and written to the manifest, for as long as the file exists. Files of a megabyte
+/// with keys of 64 KiB had a quarter of their bytes there.
 const FILE_BYTES_PER_BOUND_BYTE: u64 = 128;
 
 /// Says, key by key, whether a new file begins.
@@ -80,7 +82,7 @@ impl Cutter {
         }
     }
 
-    /// The same, and cuts before each of these keys (ascending).
+    /// Adds a cut before each of these keys (ascending).
     #[must_use]
     pub fn also_at(self, boundaries: Arc<[Vec<u8>]>) -> Cutter {
         invariant!(I1, self.first_bytes.is_none(), "an output gets boundaries half way");
@@ -88,7 +90,7 @@ impl Cutter {
         Cutter { boundaries, ..self }
     }
 
-    /// The same, but a boundary does not cut off less than `bytes`.
+    /// Sets the least bytes that a boundary cuts off.
     #[must_use]
     pub fn least(self, bytes: u64) -> Cutter {
         invariant!(I1, self.first_bytes.is_none(), "the least piece changes half way");
@@ -99,10 +101,10 @@ impl Cutter {
     /// `user_key`. Ask for every user key, the first of the stream included, once, at its
     /// first version, in ascending order; a `true` must be obeyed. O(1) amortised.
     ///
-    /// `bytes_left` says, roughly, what is to come from `user_key` on. A file does not
-    /// end by its size where that is little: a merge that finds a file below its
-    /// limit as full as it left it would add a file of a few keys each time. Nor does it
-    /// end where it is small for the length of its bounds.
+    /// `bytes_left` returns, roughly, the bytes from `user_key` on. A file does not end by its size
+    /// where few are left: a merge that finds a file below its limit as full as it left it would
+    /// add a file of a few keys each time. Nor does it end where it is small for the length of its
+    /// bounds.
     pub fn cut_before(
         &mut self,
         order: &KeyOrder,
@@ -153,13 +155,13 @@ impl Cutter {
     }
 }
 
-/// Least bytes of a file whose bounds are so long.
+/// Returns the least bytes of a file with bounds of these lengths.
 fn bytes_for_bounds(first_bytes: usize, last_bytes: usize) -> u64 {
     let burden = |bytes: usize| bytes.saturating_sub(BOUND_BYTES) as u64;
     (burden(first_bytes) + burden(last_bytes)) * FILE_BYTES_PER_BOUND_BYTE
 }
 
-/// What the present file overlaps in the run below.
+/// The overlap of the present file with the run below.
 #[derive(Clone, Debug)]
 struct Overlapped {
     below: Arc<Level>,

@@ -7,12 +7,14 @@
 //! are cheap to take down later; *poor* ones, that had too little of their own
 //! by then, gather the costly ranges and are as small as can be.
 //!
-//! The paper bounds a ratio, bytes below over bytes of the file. At its own
-//! setting, S_M of every f-th of what lies below, no file would be good by that,
-//! so the bound is on bytes. The paper cuts so in level 1 alone, where the step
-//! to the next level is larger than f; here that is asked of every level, since
-//! with a Garnering shape it holds of more. Elsewhere a file seldom touches that
+//! The paper bounds a ratio, bytes below over bytes of the file. At its own setting, an S_M of 1/f
+//! of the bytes below, no file would be good by that, so the bound here is on bytes. The paper cuts
+//! so in level 1 alone, where the step to the next level is larger than f; here that is asked of
+//! every level, since with a Garnering shape it holds of more. Elsewhere a file seldom touches that
 //! much, and early cuts would make small files for nothing: there it is `by_size`.
+//!
+//! Owns: the two bounds, and where they hold. Never does: cut by them in level 0, or where the step
+//! to the next level is less than f.
 
 use super::by_size::BySize;
 use super::cutter::{Cutter, Limits};
@@ -45,7 +47,7 @@ impl Overlap {
         (capacity, below): (u64, u64),
     ) -> Cutter {
         let file_bytes = if self.max_bytes > 0 { self.max_bytes } else { settings.file_bytes };
-        // A last level without a limit: what it holds.
+        // A last level has no limit: its bytes count.
         let below = match below {
             u64::MAX => version.part_bytes(output_level + 1, Part::Run),
             below => below,

@@ -1,6 +1,7 @@
-//! How many queries are aimed at a part of the key space, of what the files
-//! there have seen: the estimate of a file that was never asked and replaces
-//! none, which is what a flush writes.
+//! How many queries are aimed at a part of the key space, found from the queries of the files
+//! there: the estimate of a file that was never asked and replaces none, as a flush writes.
+//!
+//! Owns: that estimate. Never does: record a query.
 
 use super::merlin::Estimate;
 use crate::tree::{File, Version};
@@ -8,19 +9,17 @@ use windrow_base::KeyOrder;
 use windrow_base::debug_invariant;
 use windrow_base::key::prefix_u64;
 
-/// The estimate of a file of `entries` that will hold `[lo, hi)` at the head
-/// of the read order (`None`: unbounded).
+/// Returns the estimate of a file of `entries` that will hold `[lo, hi)` at the head of the read
+/// order (`None`: unbounded).
 ///
-/// Every query ends once: as a hit somewhere, or in vain in the deepest level.
-/// So the queries aimed at a range are the hits of all files there and the
-/// empty queries of the deepest. Of those the new file will be asked all. It
-/// will answer as many per entry as level 0 does there now, or all files if
-/// level 0 is empty there.
+/// Every query ends once: as a hit somewhere, or in vain in the deepest level. So the queries aimed
+/// at a range are the hits of all files there and the empty queries of the deepest. The new file
+/// will be asked all of those. It will answer as many per entry as level 0 does there now, or all
+/// files if level 0 is empty there.
 ///
-/// Of `recorded` queries no more can have been hits than were not in vain. All
-/// files together claim more once keys were written again: the new entry is
-/// taken to answer what the old one did, and both count until further queries
-/// tell. So hits count in proportion.
+/// No more of the `recorded` queries can have been hits than were not in vain. All files together
+/// claim more once keys were written again: the new entry is taken to answer what the old one did,
+/// and both count until further queries tell. So hits count in proportion.
 pub fn flushed(
     version: &Version,
     (lo, hi): (Option<&[u8]>, Option<&[u8]>),
@@ -56,8 +55,8 @@ pub fn flushed(
     Estimate { queries, hits: queries.min(per_entry * entries as f64) }
 }
 
-/// About what share of the file's keys lies in `[lo, hi)`, as if they were
-/// spread evenly between its bounds.
+/// Returns about what share of the file's keys lies in `[lo, hi)`, as if they were spread evenly
+/// between its bounds.
 fn share_within(order: &KeyOrder, file: &File, lo: Option<&[u8]>, hi: Option<&[u8]>) -> f64 {
     let from = lo.map_or(0.0, |key| position(order, file, key));
     let to = hi.map_or(1.0, |key| position(order, file, key));
@@ -66,7 +65,7 @@ fn share_within(order: &KeyOrder, file: &File, lo: Option<&[u8]>, hi: Option<&[u
     share
 }
 
-/// Where a key lies between a file's bounds, 0 to 1.
+/// Returns where a key lies between a file's bounds, 0 to 1.
 fn position(order: &KeyOrder, file: &File, key: &[u8]) -> f64 {
     if order.compare(key, &file.smallest).is_le() {
         return 0.0;
@@ -74,7 +73,7 @@ fn position(order: &KeyOrder, file: &File, key: &[u8]) -> f64 {
     if order.compare(key, &file.largest).is_gt() {
         return 1.0;
     }
-    // An order of its own does not say where between.
+    // A custom order does not tell where between.
     if !order.is_bytewise() {
         return 0.5;
     }

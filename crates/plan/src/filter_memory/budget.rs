@@ -1,17 +1,18 @@
-//! The filter plan of a job: what its outputs' filters may cost, and how many
-//! bits per key each of them gets.
+//! The filter plan of a job: the memory of its outputs' filters, and the bits per key that each of
+//! them gets.
 //!
-//! Made once when a job begins. All files are given a [`Load`]: what survives
-//! the job as it is, what it writes as its inputs let expect. The solver's
-//! constant C then decides the outputs one by one, each by its own entries and
-//! estimate. The memory is `bits * entries` of the tree after the job, and
-//! new filters take no more of it than surviving ones leave: by construction,
+//! It is made once when a job begins. All files are given a [`Load`]: the survivors of the job as
+//! they are, its outputs as the inputs let expect. The solver's constant C then decides the outputs
+//! one by one, each by its own entries and estimate. The memory is `bits * entries` of the tree
+//! after the job, and new filters take no more of it than surviving ones leave: by construction,
 //! since filters that are written cannot be taken back.
 //!
-//! Monkey+ and Mnemosyne differ in z alone. Monkey+: every run is asked as
-//! often, a file its share of that. Mnemosyne: Merlin's estimate. What Merlin
-//! does not know yet is filled in as Monkey+ has it, so that a database
-//! without statistics starts out as Monkey+, and a few queries do not upset it.
+//! Monkey+ and Mnemosyne differ in z alone. Monkey+: every run is asked as often, a file its share
+//! of that. Mnemosyne: Merlin's estimate. A file that Merlin does not know yet counts as in
+//! Monkey+, so that a database without statistics starts out as Monkey+, and a few queries do not
+//! upset it.
+//!
+//! Owns: the plan. Never does: count queries, or build a filter.
 
 use super::FilterMemory;
 use super::curve::{BITS_CAP, BUILT};
@@ -27,17 +28,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::{Epoch, FileNumber, debug_invariant};
 
-/// What a job may take over what it is expected to need, where there is more.
+/// A job may take this many times its expected need, where there is more.
 const SPARE: f64 = 1.25;
 
-/// A price above any that a filter is worth, over one that is paid; and how often what lies
-/// between is halved to find the price of a job.
+/// A price above any that a filter is worth, over one that is paid; and how often the range between
+/// is halved to find the price of a job.
 const HIGHER: f64 = 100.0;
 const HALVINGS: u32 = 40;
 
-/// What a filter may take beyond its bits: it ends with a line of 64 bytes and a
-/// trailer. Without it, a job that shares out the last of the memory would find
-/// nothing left for its last table.
+/// Bits that a filter may take beyond its own: it ends with a line of 64 bytes and a trailer.
+/// Without it, a job that shares out the last of the memory would find nothing left for its last
+/// table.
 const ROUNDING_BITS: f64 = 72.0 * 8.0;
 
 /// Decides the filters of a job's outputs.
@@ -47,7 +48,7 @@ pub struct FilterPlan {
     /// Memory that the outputs' filters may take, if they hold `entries_min`.
     allowance_bits: f64,
     entries_min: f64,
-    /// A flush writes at most so many entries, a merge at least.
+    /// A flush writes at most `entries_min` entries, a merge at least.
     at_most: bool,
     bits_per_entry: f64,
     /// The terms of the memory, where a small table has its share of it whatever the others hold.
@@ -61,20 +62,20 @@ pub struct FilterPlan {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Rule {
-    /// So many bits, whatever is known.
+    /// This number of bits, whatever is known.
     Fixed(f64),
     /// By the solver's constant.
     Priced(Price),
 }
 
-/// What gives any file of the tree its bits.
+/// The price that gives any file of the tree its bits.
 #[derive(Clone, Debug, PartialEq)]
 struct Price {
     /// Of an output's bits: the tree's, or a higher one where the job has less.
     c: f64,
-    /// The tree's own: what a filter is worth wherever its file is.
+    /// The tree's own: the worth of a filter wherever its file is.
     tree_c: f64,
-    /// What outputs have at least. Empty for Monkey+, which moves all by its price.
+    /// The least bits of outputs. Empty for Monkey+, which moves all by its price.
     floors: Floors,
     /// Whether estimates count.
     learns: bool,
@@ -98,8 +99,8 @@ impl Price {
         }
     }
 
-    /// Queries in vain of a table that covered the whole key space in a level, as far as its files
-    /// say; those of all queries where it has none.
+    /// Returns the queries in vain of a table that covered the whole key space in a level, as far
+    /// as its files say; those of all queries where it has none.
     fn vain(&self, level: u32, after: &After) -> f64 {
         let outputs = after.outputs.iter().map(|(level, load)| {
             let share = self.groups.share((self.output.0, self.output.1, None), load.entries);
@@ -115,7 +116,7 @@ impl Price {
         }
     }
 
-    /// Bits at a price: `c` or `tree_c`.
+    /// Returns the bits at a price: `c` or `tree_c`.
     fn bits(load: &Load, c: f64) -> f64 {
         let bits = BUILT.bits(libm::log(load.empty / load.entries) - c, BITS_CAP);
         debug_invariant!(
@@ -126,18 +127,18 @@ impl Price {
         bits
     }
 
-    /// Bits of an output at a price: its floor at least.
+    /// Returns the bits of an output at a price: its floor at least.
     fn output_bits(&self, load: &Load, c: f64) -> f64 {
         Price::bits(load, c).max(self.floors.bits(self.output.0, load))
     }
 
-    /// Bits of the outputs together at a price.
+    /// Returns the bits of the outputs together at a price.
     fn sum(&self, outputs: &[(u32, Load)], c: f64) -> f64 {
         outputs.iter().map(|(_, load)| load.entries * self.output_bits(load, c)).sum()
     }
 
-    /// The price at which the outputs take `left_bits`, or that of the tree if they take less
-    /// at that. They have their floors at any price.
+    /// Returns the price at which the outputs take `left_bits`, or that of the tree if they take
+    /// less at that. They have their floors at any price.
     fn affordable(&self, outputs: &[(u32, Load)], left_bits: f64) -> f64 {
         if self.sum(outputs, self.tree_c) <= left_bits {
             return self.tree_c;
@@ -160,15 +161,14 @@ impl Price {
     }
 }
 
-/// Entries of what is taken for one run each: an epoch of level 0; the run of
-/// any other level with its log, whose files came out of that run and cover as
-/// much of the key space per entry.
+/// Entries of the files that count as one run: an epoch of level 0; the run of any other level with
+/// its log, whose files came out of that run and cover as much of the key space per entry.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Groups {
     entries: BTreeMap<(u32, Epoch), f64>,
     /// Files of each epoch of level 0.
     pieces: BTreeMap<Epoch, u64>,
-    /// Partitions of level 0: the files of an epoch of which none has been merged down.
+    /// Partitions of level 0: the files of an epoch before any of them is merged down.
     partitions: u64,
     new_epoch: f64,
 }
@@ -186,15 +186,15 @@ impl Groups {
         }
     }
 
-    /// Times what is left of an epoch that the whole flush was: its partitions are merged down one by
-    /// one, and those left cover no more of the key space than before.
+    /// Returns how many times the rest of an epoch the whole flush was: its partitions are merged
+    /// down one by one, and those left cover no more of the key space than before.
     fn times_left(&self, level: u32, epoch: Epoch) -> f64 {
         let left = self.pieces.get(&epoch).copied().filter(|_| level == 0).unwrap_or(1).max(1);
         if level == 0 { (self.partitions as f64 / left as f64).max(1.0) } else { 1.0 }
     }
 
-    /// About what share of the key space `entries` of a place cover. Without
-    /// an epoch: of what the job writes.
+    /// Returns about what share of the key space `entries` of a place cover. Without an epoch: of
+    /// the job's output.
     fn share(&self, (level, _, epoch): (u32, Part, Option<Epoch>), entries: f64) -> f64 {
         let whole = match epoch {
             None if level == 0 => self.new_epoch,
@@ -228,9 +228,8 @@ fn survivors(
 }
 
 impl FilterPlan {
-    /// The plan of one policy for one job. `estimate` is Merlin's for any file
-    /// of the version, if it knows the file; `fresh` the estimate of what a
-    /// flush writes. O(F log F).
+    /// Makes the plan of one policy for one job. `estimate` is Merlin's for any file of the
+    /// version, if it knows the file; `fresh` that of a flush's output. O(F log F).
     pub fn new(
         filters: &FilterMemory,
         version: &Version,
@@ -268,7 +267,7 @@ impl FilterPlan {
         FilterPlan::priced(terms, job, price, &After { outputs, survivors, written })
     }
 
-    /// The plan of a job on a tree whose loads are known.
+    /// Makes the plan of a job on a tree whose loads are known.
     fn priced(terms: Terms, job: &FilterJob<'_>, mut price: Price, after: &After) -> FilterPlan {
         let loads = after.loads();
         if terms.stays > 0.0 {
@@ -286,10 +285,10 @@ impl FilterPlan {
         let floors = price.floors.clone();
         let usable_bits = room.left - ROUNDING_BITS * after.outputs.len() as f64;
         if room.floor > usable_bits {
-            // Each output then has its part of what there is, not the first ones all of it.
+            // Each output then has its part of the memory there is, not the first ones all of it.
             price.floors = Floors::default();
         }
-        // Filters under another plan may hold what the outputs should have.
+        // Filters under another plan may hold memory that the outputs should have.
         price.c = price.affordable(&after.outputs, usable_bits);
         let (of_tree, at) = (price.tree_c, price.c);
         debug_invariant!(F2, of_tree <= at, "a job pays {at} and the tree {of_tree}");
@@ -310,7 +309,7 @@ impl FilterPlan {
         .within(room.memory)
     }
 
-    /// F2, of a job.
+    /// Checks F2 of a job.
     fn within(self, memory_bits: f64) -> FilterPlan {
         let allowed = self.allowance_bits;
         let fits = (0.0..=memory_bits.max(0.0)).contains(&allowed);
@@ -318,7 +317,7 @@ impl FilterPlan {
         self
     }
 
-    /// The same bits per key for every output, without a limit.
+    /// Returns a plan with equal bits per key for every output, without a limit.
     pub fn fixed(bits: f64) -> FilterPlan {
         debug_invariant!(F1, bits >= 0.0, "{bits} bits per key");
         FilterPlan {
@@ -333,10 +332,9 @@ impl FilterPlan {
         }
     }
 
-    /// Bytes that all filters of the outputs may take once `entries` are
-    /// written. Those of a merge beyond what was sure to come bring their own
-    /// memory; those that a flush has still to write, or finds to be old
-    /// versions, keep theirs.
+    /// Returns the bytes that all filters of the outputs may take once `entries` are written.
+    /// Entries of a merge beyond the sure ones bring their own memory; those that a flush has still
+    /// to write, or finds to be old versions, keep theirs.
     pub fn allowance_bytes(&self, entries: u64) -> u64 {
         let more = entries as f64 - self.entries_min;
         debug_invariant!(F2, !more.is_nan(), "an allowance for {entries} entries");
@@ -348,7 +346,7 @@ impl FilterPlan {
         ((self.allowance_bits + more * each).max(0.0) / 8.0) as u64
     }
 
-    /// Whether outputs are decided by what they hold, when they are complete.
+    /// Whether outputs are decided by their entries, when they are complete.
     pub fn decides_late(&self) -> bool {
         matches!(self.rule, Rule::Priced(_))
     }
@@ -358,14 +356,14 @@ impl FilterPlan {
         self.bits_per_entry
     }
 
-    /// Bits per key that an output of `entries` has whatever is left for it: those of the tree where
-    /// it is small.
+    /// Returns the bits per key that an output of `entries` has whatever is left for it: those of
+    /// the tree where it is small.
     pub fn bits_at_least(&self, entries: u64) -> f64 {
         let is_small = self.terms.is_some_and(|terms| terms.is_small(entries));
         if is_small { self.bits_per_entry } else { 0.0 }
     }
 
-    /// Bits per key of an output of `entries`; 0 for no filter.
+    /// Returns the bits per key of an output of `entries`; 0 for no filter.
     pub fn bits(&self, entries: u64, known: Option<Estimate>) -> f64 {
         match &self.rule {
             Rule::Fixed(bits) => *bits,
@@ -393,11 +391,10 @@ impl FilterPlan {
     }
 }
 
-/// Entries that the outputs hold at least: those of the largest input run, less
-/// what tombstones can take from it. The rest may be new keys or old versions
-/// of the same, which only the merge will tell. (Range tombstones, expiry and
-/// compaction filters can take more: then the tree is above its memory by
-/// that until the next job, which gets as much less.)
+/// Returns the entries that the outputs hold at least: those of the largest input run, less those
+/// that tombstones can take from it. The rest may be new keys or old versions of the same, which
+/// only the merge will tell. (Range tombstones, expiry and compaction filters can take more: then
+/// the tree is above its memory by that until the next job, which gets as much less.)
 fn entries_written(job: &FilterJob<'_>) -> f64 {
     if job.inputs.is_empty() {
         return job.entries as f64;
@@ -441,8 +438,8 @@ fn groups_after(
     groups
 }
 
-/// Loads of the outputs before they are written: about the deepest inputs,
-/// each with its share of what comes down from above.
+/// Returns the loads of the outputs before they are written: about the deepest inputs, each with
+/// its share of the entries from above.
 fn expected_outputs(
     price: &Price,
     job: &FilterJob<'_>,

@@ -1,10 +1,12 @@
-//! False-positive rate against bits per key, and what an optimiser asks of it.
+//! False-positive rate against bits per key, and the best bits for a price.
 //!
 //! A curve is a chain of knots with the logarithm of the rate linear between
 //! them, so that the best bits for a price have a closed form in each piece.
 //! Two curves: the textbook formula of the papers, and the filter that the
 //! table format builds. The format holds the built one against its own
 //! formula (`the_plans_curve_is_the_built_filters` in the engine's tests).
+//!
+//! Owns: both curves. Never does: look at a file.
 
 use core::f64::consts::LN_2;
 use windrow_base::debug_invariant;
@@ -25,7 +27,7 @@ pub const BITS_CAP: f64 = 24.0;
 struct Knot {
     bits: f64,
     ln_rate: f64,
-    /// What a bit takes off `ln_rate` from here to the next knot.
+    /// The part that a bit takes off `ln_rate` from here to the next knot.
     slope: f64,
 }
 
@@ -73,8 +75,8 @@ pub(super) struct Piece {
 }
 
 impl Curve {
-    /// Share of lookups of absent keys that a filter of `bits` per key lets
-    /// through; 1 without a filter. Below one bit, one probe: `1 - e^(-1/b)`.
+    /// Returns the share of lookups of absent keys that a filter of `bits` per key lets through; 1
+    /// without a filter. Below one bit, one probe: `1 - e^(-1/b)`.
     pub fn rate(&self, bits: f64) -> f64 {
         if bits.is_nan() || bits <= 0.0 {
             return 1.0;
@@ -93,11 +95,11 @@ impl Curve {
         rate
     }
 
-    /// The best bits per key of a file of `n` entries and `z` empty lookups at
-    /// urgency `u = ln(z/n) - C`, where C is the constant of Eq. 7: with the
-    /// formula's curve, `u / ln(2)^2` and none where that is too little to
-    /// start (Mnemosyne, Algorithm 1, line 18). A bit costs `ln(2)^2 e^C`, and
-    /// the bits are those at which the next one no longer saves that much.
+    /// Returns the best bits per key of a file of `n` entries and `z` empty lookups. The urgency is
+    /// `u = ln(z/n) - C`, where C is the constant of Eq. 7. With the formula's curve, they are
+    /// `u / ln(2)^2` and none where that is too little to start (Mnemosyne, Algorithm 1, line 18).
+    /// A bit costs `ln(2)^2 e^C`, and the bits are those at which the next one no longer saves that
+    /// much.
     pub fn bits(&self, urgency: f64, cap: f64) -> f64 {
         let mut bits = 0.0;
         for piece in self.pieces() {

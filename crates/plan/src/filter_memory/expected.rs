@@ -1,11 +1,11 @@
-//! How much of the filter memory each level has: by the tree that is to be expected, not the one at hand.
+//! The filter memory of each level, by the tree that is expected and not the present one.
 //!
-//! The best bits of a table depend on how much lies in the other levels, and what lies above the
-//! last level goes again with the next merges, while filters that were written short because of it stay
-//! short for as long as their files live. What to expect is known: level 0 and the SST-logs at their
-//! limits, each level above the last at its capacity, and the last as it is. Shared out by
-//! Mnemosyne's Eq. 7 over one load for each level. How many lookups a level gets in vain is not expected
-//! but known: of its files, as far as they were asked.
+//! The best bits of a table depend on the size of the other levels. Files above the last level go
+//! again with the next merges, while filters that were written short because of them stay short for
+//! as long as their files live. The expected tree is known: level 0 and the SST-logs at their
+//! limits, each level above the last at its capacity, and the last as it is. Memory is shared out
+//! by Mnemosyne's Eq. 7 over one load for each level. A level's lookups in vain are not expected
+//! but known: from its files, as far as they were asked.
 //!
 //! Owns: that share. Never does: share out within a level (`floors.rs`).
 
@@ -15,7 +15,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use windrow_base::debug_invariant;
 
-/// A level as it is to be expected.
+/// A level of the expected tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedLevel {
     /// Its number.
@@ -34,8 +34,8 @@ pub(super) struct LevelBits {
 }
 
 impl LevelBits {
-    /// For a memory of `mean` bits per key of the tree. The same for all levels where nothing is
-    /// expected. `vain` are the queries in vain of a table over all keys in a level.
+    /// Shares out a memory of `mean` bits per key of the tree; equally where nothing is expected.
+    /// `vain` are the queries in vain of a table over all keys in a level.
     pub(super) fn new(
         expected: &[ExpectedLevel],
         vain: &dyn Fn(u32) -> f64,
@@ -53,7 +53,7 @@ impl LevelBits {
         LevelBits { of_level, mean }
     }
 
-    /// Those of a level.
+    /// The bits per key of a level.
     pub(super) fn of(&self, level: u32) -> f64 {
         self.of_level.get(&level).copied().unwrap_or(self.mean)
     }
@@ -86,7 +86,8 @@ mod tests {
         }
     }
 
-    /// Where all lookups find their key, most of them in the last level, its filters are of little use.
+    /// Where all lookups find their key, most of them in the last level, its filters are of little
+    /// use.
     #[test]
     fn a_level_that_is_seldom_asked_in_vain_has_less() {
         let tree = [level(0, 1.5, 1.5), level(1, 5.5, 1.5), level(2, 24.0, 1.0)];

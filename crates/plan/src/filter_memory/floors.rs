@@ -1,11 +1,13 @@
-//! What stays with a level whatever lies above it at the moment.
+//! The floors: the filter memory that stays with a level, whatever lies above it at the moment.
 //!
-//! The price of the whole tree moves memory between levels as well as within
-//! them. Between them it is moved by what is to be expected (`expected.rs`), and moves freely by use among the
-//! files of one level. A small part of it, and what levels leave that are not as full as expected, is a
-//! pool that jobs draw from by the price of the tree at hand while it lasts. Whatever other filters
-//! hold, a job has its outputs' floor, so that no table goes without a filter
+//! The price of the whole tree moves memory between levels as well as within them. Here the
+//! expected tree (`expected.rs`) divides it between levels, and use moves it freely among the files
+//! of one level. A small part of it is a pool, with the memory that levels leave that are not as
+//! full as expected. Jobs draw from the pool by the price of the present tree while it lasts. A job
+//! has its outputs' floor whatever other filters hold, so that no table goes without a filter
 //! because others came first.
+//!
+//! Owns: the floors. Never does: give out the pool (`room.rs`).
 
 use super::curve::{BITS_CAP, BUILT};
 use super::expected::LevelBits;
@@ -14,7 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use windrow_base::debug_invariant;
 
-/// Bits of a filter that come from the pool.
+/// Returns the bits of a filter that come from the pool.
 pub(super) fn drawn(held_bits: f64, floor_bits: f64) -> f64 {
     (held_bits - floor_bits).max(0.0)
 }
@@ -30,8 +32,8 @@ pub(super) struct Floors {
 }
 
 impl Floors {
-    /// Of loads with their levels, which have `bits` of the memory. The part `stays` of that does not
-    /// leave its level. O(F log F).
+    /// Computes the floors of loads with their levels, which have `bits` of the memory. The part
+    /// `stays` of that does not leave its level. O(F log F).
     pub(super) fn new(loads: &[(u32, Load)], bits: LevelBits, stays: f64) -> Floors {
         let mut levels: BTreeMap<u32, Vec<Load>> = BTreeMap::new();
         for (level, load) in loads {

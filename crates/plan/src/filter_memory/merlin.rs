@@ -1,21 +1,22 @@
 //! Merlin: how often each file is asked, and how often in vain.
 //!
-//! Pure arithmetic on what the engine records. A *query* is a lookup that goes
-//! past the memtables; queries are numbered from 1 on by a counter D of the
-//! keyspace. A file remembers its last [`WINDOW`] queries by number, each with
-//! whether the file held an entry of the key (a *hit*; a tombstone is one: the
-//! filter was right to let the query through), and of all earlier ones their
-//! counts. The estimate mixes the two ages, so that it follows a workload that
-//! changes and does not forget (Mnemosyne, section 4.2.1).
+//! Pure arithmetic on the engine's records. A *query* is a lookup that goes past the memtables;
+//! queries are numbered from 1 on by a counter D of the keyspace. A file remembers its last
+//! [`WINDOW`] queries by number, each with whether the file held an entry of the key (a *hit*; a
+//! tombstone is one: the filter was right to let the query through), and of all earlier ones their
+//! counts. The estimate mixes the two ages, so that it follows a workload that changes and does not
+//! forget (Mnemosyne, section 4.2.1).
 //!
-//! A merge's output was never asked; its counts are inherited ([`propagate`],
-//! section 4.2.2). All counts speak of the queries since number 0, whenever
-//! the file was made: that is what makes files of any age comparable.
+//! A merge's output was never asked; its counts are inherited ([`propagate`], section 4.2.2). All
+//! counts speak of the queries since number 0, whenever the file was made: that makes files of any
+//! age comparable.
 //!
-//! What differs from the paper, and why: intervals are measured up to now and
-//! not up to the file's last query, or a file that is no longer asked would
-//! keep its estimate for ever; a window that is not full counts in proportion
-//! to what it has seen; and everything is in floating point.
+//! Three things differ from the paper. Intervals are measured up to now and not up to the file's
+//! last query, or a file that is no longer asked would keep its estimate for ever. A window that is
+//! not full counts in proportion to the queries it has seen. Everything is in floating point.
+//!
+//! Owns: the estimate, its inheritance by a merge's outputs, and its bytes. Never does: record a
+//! lookup; the engine does.
 
 use crate::tree::Place;
 use alloc::collections::VecDeque;
@@ -26,7 +27,7 @@ use windrow_base::debug_invariant;
 /// Queries that a file remembers one by one.
 pub const WINDOW: usize = 64;
 
-/// Weight of a full window against what came before it (the paper's beta).
+/// Weight of a full window against the queries before it (the paper's beta).
 pub const BETA: f64 = 0.5;
 
 /// By how much the counts of upper files must exceed what the deeper ones
@@ -49,7 +50,7 @@ impl Estimate {
         (self.queries - self.hits).max(0.0)
     }
 
-    /// This, `share` times.
+    /// Returns the estimate times `share`.
     pub fn scaled(self, share: f64) -> Estimate {
         Estimate { queries: self.queries * share, hits: self.hits * share }
     }
@@ -59,7 +60,7 @@ impl Estimate {
     }
 }
 
-/// What is known of a file's queries, in sums.
+/// Sums over the queries that are known of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen {
     /// Counts of the queries up to `since`, inherited ones included: the
@@ -75,8 +76,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The estimate at query `now`. With w queries in the window, the oldest
-    /// at D_w:
+    /// Returns the estimate at query `now`. With w queries in the window, the oldest at D_w:
     ///
     /// `interval = beta (now - D_w) / w + (1 - beta) D_w / (q' + 1)`,
     /// `q = now / interval`, and x of q in the same mixture of ratios.
@@ -115,8 +115,8 @@ impl Seen {
     }
 }
 
-/// A file's record as one thread keeps it: the reference for simulations. (The
-/// engine's is made of atomics, and loses a query now and then.)
+/// A file's record as one thread keeps it: the reference for simulations. (The engine's is made of
+/// atomics, and loses a query now and then.)
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     seen: Seen,
@@ -124,7 +124,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Nothing seen yet of a file made at query `since`.
+    /// Begins with nothing seen of a file made at query `since`.
     pub fn new(older: Option<Estimate>, since: u64) -> Observed {
         Observed { seen: Seen { older, since, ..Seen::default() }, recent: VecDeque::new() }
     }
@@ -155,13 +155,13 @@ impl Observed {
         debug_invariant!(F3, count == sum, "a window of {count} queries is counted as {sum}");
     }
 
-    /// The estimate at query `now`; see [`Seen::estimate`].
+    /// Returns the estimate at query `now`; see [`Seen::estimate`].
     pub fn estimate(&self, now: u64) -> Estimate {
         self.seen.estimate(now)
     }
 }
 
-/// What the statistics of an input file say of one output of a merge.
+/// The statistics of an input file, for one output of a merge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InputStatistics {
     /// The input's place in read order.
@@ -172,14 +172,13 @@ pub struct InputStatistics {
     pub estimate: Estimate,
 }
 
-/// The estimate of a merge's output, propagated from its inputs (Eq. 13).
+/// Returns the estimate of a merge's output, propagated from its inputs (Eq. 13).
 ///
-/// From the deepest place up, `q = q_deeper + x` and `x` adds: what an upper
-/// file was asked in vain, the deeper one was asked too. Where the upper one
-/// was asked for clearly more than that explains, what is beyond passed the
-/// deeper files by (a gap, or beyond their ends: the paper's three corner
-/// cases), and adds. The deepest place that covers the range gives its own q.
-/// Files of SST-logs and of level 0 are upper ones like others.
+/// From the deepest place up, `q = q_deeper + x` and `x` adds: queries that an upper file got in
+/// vain, the deeper one got too. Where the upper one got clearly more than that explains, the
+/// excess passed the deeper files by (a gap, or beyond their ends: the paper's three corner cases),
+/// and adds. The deepest place that covers the range gives its own q. Files of SST-logs and of
+/// level 0 are upper ones like others.
 ///
 /// The paper has the upper one's q whole in a corner case. So noise that came
 /// to the threshold gave a file whose queries are all hits a fifth of them as
@@ -209,7 +208,7 @@ pub fn propagate(inputs: &[InputStatistics]) -> Estimate {
 
 const VERSION: u8 = 1;
 
-/// An estimate made at query `now` as bytes, for `File::statistics`.
+/// Encodes an estimate made at query `now`, for `File::statistics`.
 pub fn encode(estimate: &Estimate, now: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(20);
     out.push(VERSION);
@@ -219,8 +218,8 @@ pub fn encode(estimate: &Estimate, now: u64) -> Vec<u8> {
     out
 }
 
-/// The estimate in `File::statistics` and the query number it was made at.
-/// `None` for any bytes that are not one: statistics are never worth an error.
+/// Decodes the estimate in `File::statistics` and the query number it was made at. `None` for any
+/// bytes that are not one: statistics are never worth an error.
 pub fn decode(bytes: &[u8]) -> Option<(Estimate, u64)> {
     let mut decoder = Decoder::new(bytes);
     if decoder.u8().ok()? != VERSION {
@@ -265,7 +264,7 @@ mod tests {
         near(idle.estimate(1000).queries, 500.0, 0.01);
         let later = [1010, 1100, 2000, 10_000].map(|now| idle.estimate(now).queries / now as f64);
         assert!(later.windows(2).all(|w| w[1] < w[0]), "{later:?}");
-        // Nothing is left of it but the share of what is old.
+        // Only the share of the old part is left of it.
         assert!(idle.estimate(1_000_000).queries < 10.0);
         (1001..=1064).for_each(|query| idle.record(query, true));
         assert!(idle.estimate(1064).queries > 650.0);
@@ -300,7 +299,7 @@ mod tests {
         assert_eq!(propagate(&[input(upper, 1.0, 80.0, 20.0)]).queries, 80.0);
         let gap = [input(upper, 1.0, 80.0, 20.0), input(deep, 1.0, 10.0, 5.0)];
         assert_eq!(propagate(&gap), Estimate { queries: 72.5, hits: 25.0 });
-        // What is all but found stays so: noise of an eighth above is none below.
+        // A file that finds all but a few stays so: noise of an eighth above is none below.
         let noisy = [input(upper, 1.0, 115.0, 10.0), input(deep, 1.0, 92.0, 91.0)];
         assert_eq!(propagate(&noisy), Estimate { queries: 102.0, hits: 101.0 });
         let more = [input(upper, 1.0, 128.0, 10.0), input(deep, 1.0, 92.0, 91.0)];

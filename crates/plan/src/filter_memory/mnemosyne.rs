@@ -2,6 +2,8 @@
 //!
 //! The solver (`solver.rs`) on Merlin's estimates (`merlin.rs`), within the
 //! memory that surviving filters leave (`budget.rs`).
+//!
+//! Owns: the options and their limits. Never does: share memory out itself.
 
 /// Mnemosyne's filter memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,12 +13,12 @@ pub struct Mnemosyne {
     /// Part of each level's memory, from 0 to 1, that stays with the level whatever lies above it.
     /// 0 is the paper: all memory moves by its price.
     pub stays: f64,
-    /// One lookup in so many is recorded: a power of two. The paper's Merlin records each (1).
+    /// One lookup in this number is recorded: a power of two. The paper's Merlin records each (1).
     pub sample: u32,
 }
 
-/// What recording costs a get is the sample's part of a cold line for each file it asks: with one
-/// in 64 a twentieth (`time_of_recording` in the engine's tests prints both).
+/// Recording costs a get the sample's part of a cold line for each file it asks: with one in 64 a
+/// twentieth (`time_of_recording` in the engine's tests prints both).
 pub const SAMPLE: u32 = 64;
 
 /// Rarer records than this know nothing of a file before it is merged away.

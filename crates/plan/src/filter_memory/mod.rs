@@ -30,7 +30,7 @@ use windrow_base::debug_invariant;
 pub enum FilterMemory {
     /// No filters.
     None,
-    /// The same for every file.
+    /// Equal bits for every file.
     Uniform(Uniform),
     /// By the size of each run (Monkey+).
     Monkey(Monkey),

@@ -5,6 +5,8 @@
 //! key space; its share of its run's entries is taken for that (`budget.rs`). So the
 //! rate is in proportion to the size of the run (Autumn, Eq. 9), for trees of any
 //! shape.
+//!
+//! Owns: the option. Never does: depend on the queries that a file got.
 
 /// Monkey+'s filter memory.
 #[derive(Clone, Debug, PartialEq)]

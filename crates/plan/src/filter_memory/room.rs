@@ -1,4 +1,7 @@
-//! What the filters of a job's outputs may take of the tree's memory.
+//! The part of the tree's memory that the filters of a job's outputs may take.
+//!
+//! Owns: the terms, the pool, and the memory that is kept free. Never does: decide the bits of one
+//! filter (`budget.rs`).
 
 use super::floors::{Floors, drawn};
 use super::job::FilterJob;
@@ -8,19 +11,19 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::debug_invariant;
 
-/// Part of the memory that merges leave to what is written above them. Files of
-/// the upper levels are small, asked by every lookup, and come and go; a flush
-/// frees no filter, and would get none for its tables if deep files held it all.
-/// What those levels hold already is part of it.
+/// Part of the memory that merges leave to files written above them. Files of the upper levels are
+/// small, asked by every lookup, and come and go; a flush frees no filter, and would get none for
+/// its tables if deep files held it all. The memory that those levels hold already is part of it.
 const KEPT: f64 = 0.125;
 
-/// Of what is kept, the part that must be free however much the upper levels
-/// hold: the next flush needs it.
+/// The part of the kept memory that must be free however much the upper levels hold: the next flush
+/// needs it.
 const KEPT_FREE: f64 = 0.25;
 
 /// Tables whose keys' share of the memory is at most this have that share whatever others hold. A
-/// filter is made of whole lines, so that by the bytes a few of them would use up what many keys
-/// elsewhere are entitled to, and the rest would have none: of values of 64 KiB, 30 fill a table.
+/// filter is made of whole lines, so that by the bytes a few of them would use up the memory that
+/// many keys elsewhere are entitled to, and the rest would have none: of values of 64 KiB, 30 fill
+/// a table.
 const SMALL_BITS: f64 = 2048.0;
 
 /// Recorded queries that the assumption without statistics is worth: fewer than that say
@@ -32,8 +35,8 @@ pub(super) const PRIOR_QUERIES: f64 = 256.0;
 pub(super) struct Terms {
     /// Bits per key of the tree, which filters never pass (F2).
     pub(super) bits: f64,
-    /// Bits per key that filters written now are to have on average: fewer where memory
-    /// lacks. Filters of before may have more, and take none of it away.
+    /// Bits per key that filters written now should have on average: fewer where memory lacks.
+    /// Filters of before may have more, and take none of it away.
     pub(super) aim: f64,
     /// Whether estimates count.
     pub(super) learns: bool,
@@ -42,7 +45,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Where there is memory for all of it.
+    /// The terms where there is memory for all of it.
     pub(super) fn new(bits: f64, learns: bool, stays: f64) -> Terms {
         Terms { bits, aim: bits, learns, stays }
     }
@@ -52,8 +55,8 @@ impl Terms {
         self.stays == 0.0
     }
 
-    /// Where there is memory for `bits_max` bits per key. The fewer bits there are, the more is lost
-    /// where levels are not as full as expected, and the more of them the price moves.
+    /// The terms where there is memory for `bits_max` bits per key. The fewer bits there are, the
+    /// more is lost where levels are not as full as expected, and the more of them the price moves.
     pub(super) fn with_memory_for(self, bits_max: f64) -> Terms {
         match bits_max < self.bits {
             true => Terms { aim: bits_max, stays: self.stays * bits_max / self.bits, ..self },
@@ -61,12 +64,13 @@ impl Terms {
         }
     }
 
-    /// Whether a table of so many entries is small. In the papers no table is.
+    /// Whether a table of `entries` entries is small. In the papers no table is.
     pub(super) fn is_small(&self, entries: u64) -> bool {
         self.stays > 0.0 && entries as f64 * self.bits <= SMALL_BITS
     }
 
-    /// Bits of the memory that a table's filter holds: of a small one its share at most.
+    /// Returns the bits of the memory that a table's filter holds: of a small one its share at
+    /// most.
     pub(super) fn held_bits(&self, file: &File) -> f64 {
         let bits = file.filter_bytes as f64 * 8.0;
         match self.is_small(file.entries) {
@@ -116,8 +120,8 @@ impl After {
         self.held_above(u32::MAX)
     }
 
-    /// Bits that the survivors have from the pool. Where memory lacks, longer filters of before
-    /// count as if they were written now, `priced` bits per key long.
+    /// Returns the bits that the survivors have from the pool. Where memory lacks, longer filters
+    /// of before count as if they were written now, `priced` bits per key long.
     fn drawn(&self, floors: &Floors, priced: &dyn Fn(&Load) -> f64) -> f64 {
         let of_file = |file: &Survivor| {
             let Survivor { level, load, held_bits, .. } = file;
@@ -133,14 +137,15 @@ impl After {
 pub(super) struct Room {
     /// Of the whole tree.
     pub(super) memory: f64,
-    /// What the outputs have whatever others hold.
+    /// Bits that the outputs have whatever others hold.
     pub(super) floor: f64,
-    /// What the outputs may take.
+    /// Bits that the outputs may take.
     pub(super) left: f64,
 }
 
 impl Room {
-    /// Part of the memory that a job leaves free for flushes, and that it leaves to upper levels.
+    /// Returns the parts of the memory that a job leaves free for flushes, and that it leaves to
+    /// upper levels.
     fn kept(terms: Terms, job: &FilterJob<'_>) -> (f64, f64) {
         // Merges leave room to level 0, those deeper down to level 1 as well.
         let kept = match terms.learns && terms.moves_all() {
@@ -150,12 +155,14 @@ impl Room {
         (kept * KEPT_FREE, kept)
     }
 
-    /// Bits of all filters if they were written now, but for what merges keep free for flushes.
+    /// Returns the bits of all filters if they were written now, but for those that merges keep
+    /// free for flushes.
     pub(super) fn aim(terms: Terms, job: &FilterJob<'_>, after: &After) -> f64 {
         terms.aim * after.entries() * (1.0 - Room::kept(terms, job).0)
     }
 
-    /// Of a job on a tree. `priced` are the bits per key of a filter that is written now.
+    /// Computes the room of a job on a tree. `priced` are the bits per key of a filter that is
+    /// written now.
     pub(super) fn new(
         terms: Terms,
         job: &FilterJob<'_>,
@@ -168,7 +175,7 @@ impl Room {
         let above = after.held_above(job.output.0.min(2));
         let room = (kept * memory - above).max(free * memory);
         let unheld = memory - after.held() - job.reserved_bits;
-        // Above the floors is a pool, of which the filters of the survivors hold a part.
+        // Above the floors is a pool. The filters of the survivors hold a part of it.
         let shared = if terms.moves_all() { memory } else { terms.aim * after.entries() };
         let drawn = after.drawn(floors, priced);
         let pool = shared - floors.sum(&after.loads()) - drawn - job.reserved_bits;
@@ -178,7 +185,7 @@ impl Room {
         Room { memory, floor, left }
     }
 
-    /// By how many bits a job that takes `allowance` may draw the pool down, at worst.
+    /// Returns by how many bits a job that takes `allowance` may draw the pool down, at worst.
     pub(super) fn growth(
         &self,
         (terms, floors): (Terms, &Floors),
@@ -190,7 +197,7 @@ impl Room {
             drawn(terms.held_bits(file), floors.mean(*level) * file.entries as f64)
         };
         let freed: f64 = job.inputs.iter().map(freed).sum();
-        // Entries that the job may drop take what they add to the pool with them: most where their
+        // Entries that the job may drop take their addition to the pool with them: most where their
         // level has the least.
         let entries: f64 = job.inputs.iter().map(|(_, _, file)| file.entries as f64).sum();
         let dropped = (entries - written).max(0.0);
@@ -201,8 +208,8 @@ impl Room {
     }
 }
 
-/// What a job may use again of the bits that its inputs free, whatever is kept:
-/// most, as long as nothing was learnt that memory should move by.
+/// Returns the bits that a job may use again of those that its inputs free, whatever is kept: most
+/// of them, as long as too few queries tell where memory should move.
 fn reusable(terms: Terms, job: &FilterJob<'_>) -> f64 {
     let freed: f64 = job.inputs.iter().map(|(_, _, file)| terms.held_bits(file)).sum();
     if job.queries as f64 <= PRIOR_QUERIES { freed * (1.0 - KEPT) } else { 0.0 }

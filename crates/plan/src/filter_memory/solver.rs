@@ -1,28 +1,28 @@
 //! Shares filter memory out to files: Mnemosyne's sort-and-search.
 //!
-//! Minimise `sum z_i rate(b_i)` subject to `sum n_i b_i <= M`, each `b_i` none
-//! or from one bit to a cap (Eq. 6). Files are sorted by `z/n`; at a price per
-//! bit every file's best bits follow from its own `z/n` (Eq. 7), so that what
-//! is searched is the price at which the memory is used up.
+//! Minimise `sum z_i rate(b_i)` subject to `sum n_i b_i <= M`, each `b_i` none or from one bit to a
+//! cap (Eq. 6). Files are sorted by `z/n`; at a price per bit every file's best bits follow from
+//! its own `z/n` (Eq. 7), so that the search is for the price at which the memory is used up.
 //!
-//! The paper drops files from the tail until every remaining one has at least
-//! a bit *by the formula of the interior*. That is too eager: a file whose best
-//! is exactly one bit earns 28 % more per bit than the formula's slope there
-//! says, and is dropped. Here the first bit is judged whole
-//! ([`Curve::threshold`]). Then there is the file at the margin, whose first
-//! bit does not fit: prefixes alone cannot say whether it, or smaller ones
-//! after it, should have it, so a bounded search around the margin follows.
-//! The oracle is brute force over all subsets (`tests/filters.rs`).
+//! The paper drops files from the tail until every remaining one has at least a bit *by the formula
+//! of the interior*. That is too eager: a file whose best is exactly one bit earns 28 % more per
+//! bit than the formula's slope there says, and is dropped. Here the first bit is judged whole
+//! ([`Curve::threshold`]). Then there is the file at the margin, whose first bit does not fit:
+//! prefixes alone cannot say whether it, or smaller ones after it, should have it, so a bounded
+//! search around the margin follows. The oracle is brute force over all subsets
+//! (`tests/filters/solver.rs`).
 //!
 //! O(F log F): 0.4 ms for 5,000 files (`cargo test --release -p windrow-plan
 //! --test filters -- --ignored --nocapture`).
+//!
+//! Owns: the division of memory between loads. Never does: look at a tree.
 
 use super::curve::{BITS_MIN, Curve, Piece};
 use alloc::vec;
 use alloc::vec::Vec;
 use windrow_base::debug_invariant;
 
-/// What one file asks of filter memory.
+/// The claim of one file on filter memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
     /// Entries, the paper's n.
@@ -80,8 +80,8 @@ pub fn solve(curve: &Curve, loads: &[Load], memory_bits: f64, cap: f64) -> Alloc
     Allocation { c: if everything { f64::NEG_INFINITY } else { c }, bits }
 }
 
-/// F1: each filter has from one bit per key to the cap, or none. F2: together they take
-/// no more than there is.
+/// Checks F1: each filter has from one bit per key to the cap, or none. F2: together they take no
+/// more than there is.
 fn check_shares(loads: &[Load], bits: &[f64], memory_bits: f64, cap: f64) {
     let odd = bits.iter().find(|&&b| b != 0.0 && !(BITS_MIN..=cap * (1.0 + 1e-9)).contains(&b));
     debug_invariant!(F1, odd.is_none(), "a filter gets {odd:?} bits per key, of {cap} at most");
@@ -177,7 +177,7 @@ impl Sorted {
         Sorted { files, sums, pieces: capped(curve, cap), threshold }
     }
 
-    /// Bits of a member at this urgency: [`Curve::bits`], but one at least.
+    /// Returns the bits of a member at this urgency: [`Curve::bits`], but one at least.
     fn bits(&self, urgency: f64) -> f64 {
         match self.pieces.iter().rev().find(|piece| urgency >= piece.urgency) {
             Some(piece) => {
@@ -189,7 +189,7 @@ impl Sorted {
         }
     }
 
-    /// How many files are at least this urgent at `c`.
+    /// Counts the files that are at least this urgent at `c`.
     fn count_from(&self, urgency: f64, c: f64) -> usize {
         self.files.partition_point(|file| file.ratio - c >= urgency)
     }
@@ -199,7 +199,7 @@ impl Sorted {
         self.sums[at + 1].plus(self.sums[at], -1.0)
     }
 
-    /// Sums over the members of `set` among `[from, to)`.
+    /// Returns the sums over the members of `set` among `[from, to)`.
     fn members(&self, set: &Set, from: usize, to: usize) -> Sums {
         debug_invariant!(F2, from <= to && to <= self.files.len(), "files {from} to {to}");
         let (a, b) = (from.min(set.prefix), to.min(set.prefix));
@@ -210,7 +210,7 @@ impl Sorted {
         sums
     }
 
-    /// Bits that `set` takes at `c`, and the empty lookups that pass its filters.
+    /// Returns the bits that `set` takes at `c`, and the empty lookups that pass its filters.
     fn demand(&self, set: &Set, c: f64) -> (f64, f64) {
         let (mut bits, mut passed) = (0.0, 0.0);
         // Least urgent last: the first piece takes every member that is left.
@@ -234,7 +234,7 @@ impl Sorted {
         (bits, passed)
     }
 
-    /// The smallest C at which `set` fits, and what its filters and their
+    /// Returns the smallest C at which `set` fits, and the empty lookups that its filters and their
     /// absence let through. `None` if its first bits alone do not fit.
     fn price(&self, set: &Set, memory_bits: f64) -> Option<(f64, f64)> {
         let all = self.files.len();
@@ -276,7 +276,7 @@ impl Sorted {
         Some((hi, total - sums.empty + self.demand(set, hi).1))
     }
 
-    /// The set of files that get filters, and its C.
+    /// Returns the set of files that get filters, and its C.
     fn search(&self, memory_bits: f64) -> (Set, f64) {
         let mut set = Set { prefix: self.margin(memory_bits), flipped: Vec::new() };
         // An empty prefix always fits.
@@ -309,7 +309,7 @@ impl Sorted {
         (set, c)
     }
 
-    /// How many files, from the most urgent on, fit with their best bits at one price.
+    /// Returns how many files, from the most urgent on, fit with their best bits at one price.
     fn margin(&self, memory_bits: f64) -> usize {
         // Binary search over breakpoints: the price just below the next file's threshold.
         let fits = |count: usize| {
@@ -327,7 +327,7 @@ impl Sorted {
     }
 }
 
-/// The curve's pieces, flat from the cap on.
+/// Returns the curve's pieces, flat from the cap on.
 fn capped(curve: &Curve, cap: f64) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = curve.pieces().take_while(|p| p.bits < cap).collect();
     match pieces.last().copied() {

@@ -1,6 +1,8 @@
-//! `uniform(bits)`: every file gets the same.
+//! `uniform(bits)`: every file gets equal bits per key.
+//!
+//! Owns: the option. Never does: depend on a file's level or use.
 
-/// The same number of bits per key everywhere.
+/// An equal number of bits per key everywhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uniform {
     /// Bits per key; may be fractional.

@@ -18,11 +18,11 @@
 //!   each other: the same keys come again and again and the layers no longer
 //!   tell them apart, so that the top is given up.
 //!
-//! The paper does not say when to look for (c). Looking at every update would
-//! clear layer after layer, since the others are still alike after a turn; so
-//! it is looked for once in a while, and what came since tells them apart.
+//! The paper does not say when to look for (c). Looking at every update would clear layer after
+//! layer, since the others are still alike after a turn; so it is looked for once in a while, and
+//! the updates since then tell the layers apart.
 //!
-//! Owns memory alone. What counts as an update is the caller's to say.
+//! Owns: the layers' memory. Never does: decide what counts as an update; the caller does.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -35,8 +35,8 @@ pub const LAYERS: usize = 5;
 /// P: bits of a layer to begin with; the whole map takes 2.5 MB then.
 pub const LAYER_BITS: u64 = 4 << 20;
 
-/// A layer never gets more bits than this many times what it began with: the
-/// largest map that the paper met.
+/// A layer never gets more bits than this many times those it began with: the largest map that the
+/// paper met.
 pub const GROWTH_MAX: u64 = 16;
 
 /// K: bits set for each key; one key in 2^K is taken for known in a full layer.
@@ -221,7 +221,7 @@ mod tests {
     }
 
     const BITS: u64 = 1 << 16;
-    /// Room of a layer of so many bits.
+    /// Room of a layer of `BITS` bits.
     const ROOM: u64 = 6489;
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
         }
         assert_eq!(map.layers[LAYERS - 1].bits, BITS + BITS / 10);
         assert_eq!(map.layers[LAYERS - 1].keys, 0);
-        // What was the second layer is the top.
+        // The second layer has become the top.
         assert!(map.layers[0].keys > ROOM / 5 && map.layers[0].keys < ROOM / 2);
         // Keys of the old top alone are forgotten.
         assert_eq!(map.layers_known(hash(ROOM - 50)), 0);

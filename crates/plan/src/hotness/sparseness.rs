@@ -1,4 +1,4 @@
-//! Sparseness: how wide a range of keys each entry of a file stands for.
+//! Sparseness: how wide a range of keys each entry of a file covers.
 //!
 //! L2SM (Huang et al., "Less is More", section III-C2): take the first and the
 //! last key as 128-bit numbers; if the highest bit in which they differ is the
@@ -10,11 +10,12 @@
 //!
 //! The larger S, the more files of the level below a merge of it would meet.
 //!
-//! Keys of real stores begin alike (a table's number, `user:`), and longer
-//! prefixes than 16 bytes would make every difference vanish. So what all
-//! files that are compared share is stripped first. What is left of keys in
-//! another than bytewise order is still a fair guess: nothing but a choice
+//! Keys of real stores begin alike (a table's number, `user:`), and longer prefixes than 16 bytes
+//! would make every difference vanish. So the prefix that all compared files share is stripped
+//! first. In another order than bytewise the rest of a key is still a fair guess: only a choice
 //! among files that are all right depends on it.
+//!
+//! Owns: the formula and the prefix. Never does: choose a file.
 
 use crate::tree::File;
 use alloc::sync::Arc;

@@ -5,6 +5,8 @@
 //! by `max - min` without subtracting `min`, which leaves the scale, and by
 //! zero where all files are alike; here it is `(x - min) / (max - min)`, and 0
 //! where `max = min`.
+//!
+//! Owns: the formula. Never does: choose a file.
 
 use super::sparseness::{shared_prefix, sparseness};
 use crate::tree::File;

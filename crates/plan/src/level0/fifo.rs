@@ -5,6 +5,8 @@
 //! No flush waits for others, so no job is larger than one flush and what it
 //! overlaps in level 1. The price is that level 1 is rewritten for every flush:
 //! the paper pairs it with a small level 1 and a large step to level 2.
+//!
+//! Owns: the order of the queue. Never does: hold a flush back to merge it with others.
 
 use crate::decision::{Decision, Reason};
 use crate::pick;
@@ -32,9 +34,9 @@ impl Fifo {
         (waiting, waiting.saturating_add(rewritten))
     }
 
-    /// The merge, or move, of the oldest flush. A flush in several files (of
-    /// another policy) goes file by file; one that overlaps nothing of what is
-    /// on its way down may follow at once, any other waits (I5).
+    /// Returns the merge, or move, of the oldest flush. A flush in several files (of another
+    /// policy) goes file by file; one that overlaps no file on its way down may follow at once, any
+    /// other waits (I5).
     pub fn pick(&self, view: &View<'_>) -> Option<Decision> {
         let log = view.version.part(0, Part::SstLog);
         let reason = Reason::Level0Queue { epochs: epochs(view.version) };
@@ -44,7 +46,7 @@ impl Fifo {
     }
 }
 
-/// Flushes that wait in level 0.
+/// Counts the flushes that wait in level 0.
 fn epochs(version: &Version) -> u32 {
     let log = version.part(0, Part::SstLog);
     debug_invariant!(I4, log.is_sorted_by_key(|f| Reverse(f.epoch)), "flushes are out of order");

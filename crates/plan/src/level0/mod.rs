@@ -50,7 +50,7 @@ impl Level0 {
         score
     }
 
-    /// The most urgent job that takes files out of level 0, or merges some there.
+    /// Returns the most urgent job that takes files out of level 0, or merges some there.
     pub(crate) fn pick(&self, view: &View<'_>) -> Option<Decision> {
         let decision = match self {
             Level0::Tiered(tiered) => tiered.pick(view),
@@ -64,8 +64,8 @@ impl Level0 {
         decision
     }
 
-    /// Bytes that leave level 0 for level 1, and what merging them costs; none
-    /// as long as nothing is to be merged.
+    /// Returns the bytes that leave level 0 for level 1, and those that merging them writes; none
+    /// as long as no merge is due.
     pub(crate) fn debt(&self, version: &Version, settings: &Settings) -> (u64, u64) {
         if self.score(version, settings) < 1.0 {
             return (0, 0);
@@ -81,7 +81,7 @@ impl Level0 {
         (leaving, written)
     }
 
-    /// What it holds as full as it may be: flushes, each a table over every point.
+    /// The level as full as it may be: flushes, each a table over every point.
     pub(crate) fn expected(&self, version: &Version, settings: &Settings) -> ExpectedLevel {
         let (flush, bytes) = match self {
             Level0::Tiered(tiered) => {
@@ -98,12 +98,12 @@ impl Level0 {
         ExpectedLevel { level: 0, bytes, tables: bytes / flush as f64 }
     }
 
-    /// Whether the use of the keyspace says what it collects.
+    /// Whether it goes by the use of the keyspace.
     pub(crate) fn is_by_dial(&self) -> bool {
         matches!(self, Level0::Partitioned(partitioned) if partitioned.k.is_none())
     }
 
-    /// Whether boundaries may come from a sample of what is to be flushed.
+    /// Whether boundaries may come from a sample of the entries of a flush.
     pub(crate) fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
         match self {
             Level0::Partitioned(partitioned) => partitioned.wants_sample(version, settings),
@@ -135,9 +135,9 @@ impl Level0 {
     }
 }
 
-/// Epochs over the deepest point of level 0, without the files that cannot be merged
-/// down because `damaged` ones are in their way: an older one of level 0 that overlaps,
-/// directly or through others between, or one of level 1.
+/// Counts epochs over the deepest point of level 0, without the files that cannot be merged down
+/// because `damaged` ones are in their way: an older one of level 0 that overlaps, directly or
+/// through others between, or one of level 1.
 pub fn depth_without(version: &Version, damaged: &Busy) -> u32 {
     let order = &version.order;
     let is_damaged = |file: &&Arc<File>| damaged.is_busy(file.number);

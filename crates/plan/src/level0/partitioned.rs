@@ -1,19 +1,18 @@
 //! `partitioned(lanes, k)`: flushes are cut into partitions of the key space
 //! (that parameter says how many at most), and each partition of level 0 is merged down by itself.
 //!
-//! To merge k flushes at once makes level 0 cheap in writes, and makes the job
-//! large ([`super::Tiered`]). Here a job takes all files of one partition, k deep, and
-//! the partition's part of level 1. It is as cheap, and as many times shorter as there
-//! are partitions. vLSM gets short jobs from small
-//! memtables instead, and pays for it in writes ([`super::Fifo`]).
+//! Merging k flushes at once makes level 0 cheap in writes, and makes the job large
+//! ([`super::Tiered`]). Here a job takes all files of one partition, k deep, and the partition's
+//! part of level 1. It is as cheap, and n times shorter with n partitions. vLSM gets short jobs
+//! from small memtables instead, and pays for it in writes ([`super::Fifo`]).
 //!
-//! *Pace.* Each flush should retire one partition in k, so that the work per flush
-//! is even. No state is needed for that. If n partitions are evenly phased, level 0
-//! holds `(k-1)/2` flushes after their turn, and one n-th of that more while the
-//! next partition is due. So partitions are merged down while it holds more than
-//! `(k-1)/2 * (1 + 1/n)` flushes. With one partition this is `k-1`: the k-th flush
-//! starts the merge, as tiering does. A partition of `depth` epochs goes down whatever
-//! level 0 holds. A backlog makes partitions deeper, and jobs cheaper for what they take.
+//! *Pace.* Each flush should retire one partition in k, so that the work per flush is even. No
+//! state is needed for that. If n partitions are evenly phased, level 0 holds `(k-1)/2` flushes
+//! after their turn, and one n-th of that more while the next partition is due. So partitions are
+//! merged down while it holds more than `(k-1)/2 * (1 + 1/n)` flushes. With one partition this is
+//! `k-1`: the k-th flush starts the merge, as tiering does. A partition of `depth` epochs goes down
+//! whatever level 0 holds. A backlog makes partitions deeper, and jobs cheaper per byte that they
+//! take.
 //!
 //! The deepest partition goes first, and of those the one with the most bytes. By
 //! bytes alone, partitions that get less of each flush wait until they are twice as
@@ -26,7 +25,7 @@
 //! So that a job stays bounded, it takes only the oldest of the partition's files if
 //! all would be too many. A file that overlaps nothing below is moved.
 //!
-//! `partitions.rs` says where the boundaries are.
+//! Owns: k, the limit, and the job of a partition. Never does: place a boundary (`partitions.rs`).
 
 use super::partitions::{self, Partition};
 use super::sample::Sample;
@@ -41,12 +40,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
 
-/// A job takes at most so many times what a partition usually holds.
+/// A job takes at most this many times the usual bytes of a partition.
 const JOB_PARTITIONS_MAX: u64 = 4;
-/// A job may be so large in any case, in times `file_bytes`.
+/// A job may be this large in any case, in times `file_bytes`.
 const JOB_FILES_MIN: u64 = 8;
-/// A partition goes first, however small it is, at so many times k where the dial says k,
-/// and before writers are slowed.
+/// A partition goes first, however small it is, at this many times k where the dial sets k, and
+/// before writers are slowed.
 const DEPTH_OF_K: f64 = 2.0;
 /// No flush counts as less than this part of a memtable.
 const FLUSH_PART_MIN: u64 = 16;
@@ -73,7 +72,7 @@ impl Partitioned {
         by_bytes.max(level.sst_log_depth() as f64 / self.depth(version, settings) as f64)
     }
 
-    /// k.
+    /// Returns k, as given or by the dial.
     fn gathered(&self, version: &Version, settings: &Settings) -> f64 {
         if let Some(k) = self.k {
             return f64::from(k);
@@ -83,8 +82,8 @@ impl Partitioned {
         let is_last = version.planned_levels() <= 1;
         let k = Dial::of(settings).gathered(level1 as f64 / flush, is_last);
         match is_last {
-            // Level 0 is all that shadows the last level: (k-1)/2 flushes.
-            // A small tree has room for several: what they take is little.
+            // Level 0 is all that shadows the last level: (k-1)/2 flushes. A small tree has room
+            // for several, since they take little.
             true => {
                 let least = flush * dial::LEVEL1_FLUSHES_MIN;
                 k.min(1.0 + 2.0 * dial::room(settings, level1.max(least as u64)) / flush)
@@ -113,8 +112,8 @@ impl Partitioned {
         (flushes * flush_bytes(version, settings) as f64) as u64
     }
 
-    /// Bytes that go down, and those that are written for it: as much of level 1
-    /// as of level 0. Only what is over the limit goes, or is in deep partitions.
+    /// Bytes that go down, and those that are written for it: as much of level 1 as of level 0.
+    /// Only bytes over the limit go, or those of deep partitions.
     pub(crate) fn debt(&self, version: &Version, settings: &Settings) -> (u64, u64) {
         let waiting = version.part_bytes(0, Part::SstLog);
         let partitions = partitions::partitions_of(version);
@@ -127,7 +126,7 @@ impl Partitioned {
         (leaving, leaving.saturating_add(rewritten as u64))
     }
 
-    /// The job on the partition that is due.
+    /// Returns the job on the partition that is due.
     pub fn pick(&self, view: &View<'_>) -> Option<Decision> {
         let version = view.version;
         let log = version.part(0, Part::SstLog);
@@ -159,7 +158,7 @@ impl Partitioned {
         })
     }
 
-    /// All of a partition, or as much of it as one job may take, oldest first.
+    /// Takes all of a partition down, or as much of it as one job may take, oldest first.
     fn retire(&self, view: &View<'_>, partition: &Partition, reason: Reason) -> Option<Decision> {
         let version = view.version;
         invariant!(I10, !partition.files.is_empty(), "partition {} is empty", partition.index);
@@ -167,8 +166,8 @@ impl Partitioned {
         let log = version.part(0, Part::SstLog);
         let seat = |&i: &usize| -> Seat { (0, Part::SstLog, i) };
         let to = (1, Part::Run);
-        // Writes in key order: each file can go as it is, where a merge would
-        // rewrite what no other file has to do with.
+        // Writes in key order: each file can go as it is, where a merge would rewrite it for
+        // nothing.
         let clear = |i: &usize| {
             let span = log[*i].span();
             allow(&log[*i])
@@ -185,14 +184,14 @@ impl Partitioned {
             return Some(decision);
         }
         let files = &partition.files;
-        // What the oldest flush takes along of level 1, the others take too.
+        // The files of level 1 that the oldest flush takes along, the others take too.
         let least = files.last().and_then(|oldest| close(version, [seat(oldest)], to, allow));
         let least = least.map_or(0, |closure| closure.bytes().saturating_mul(2));
         let budget = self.job_bytes_max(version, view.settings).max(least);
         let mut count = files.len();
         while count > 0 {
             let oldest = partition.files[partition.files.len() - count..].iter().map(seat);
-            // A busy member: what is above it cannot go, what is below may.
+            // With a busy member, files above it cannot go, and those below may.
             if let Some(closure) = close(version, oldest, to, allow)
                 && (count == 1 || closure.bytes() <= budget)
             {
@@ -213,7 +212,7 @@ impl Partitioned {
         of_a_partition.saturating_mul(JOB_PARTITIONS_MAX).max(least)
     }
 
-    /// Whether boundaries may come from a sample of what is to be flushed.
+    /// Whether boundaries may come from a sample of the entries of a flush.
     pub(crate) fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
         partitions::wants_sample(version, settings, self.partitions)
     }
@@ -245,9 +244,9 @@ impl Partitioned {
     }
 }
 
-/// What a full flush is, in bytes: the largest that waits. Pieces of it have been
-/// merged down; they count as if they had been like the others. A flush that stayed
-/// within few partitions counts as no more than a memtable.
+/// Returns the bytes of a full flush: the largest that waits. Pieces of it have been merged down;
+/// they count as if they had been like the others. A flush that stayed within few partitions counts
+/// as no more than a memtable.
 pub(super) fn flush_bytes(version: &Version, settings: &Settings) -> u64 {
     let partitions = version.boundaries.len() as u64 + 1;
     let whole = |epoch: &[Arc<File>]| {

@@ -1,27 +1,28 @@
 //! The partitions of level 0: what is in each, and where their boundaries are.
 //!
-//! Boundaries are first keys of files of level 1 and of those below, where outputs
-//! into level 1 are cut as well, so that a partition's job meets whole files there.
-//! Each partition has the same *load*, which is what its job will read: its bytes of
-//! level 1, and k times what it gets of a flush. The latter is the mean of the pieces
-//! that wait in the partition. How many wait must not count: that only says whose turn
-//! it was, and boundaries that followed it would move every few flushes, for nothing.
-//! Nothing is known of an empty partition. One in k may just have been merged down, and
-//! counts as the mean of the others. If more are empty, they get little.
+//! Boundaries are first keys of files of level 1 and of those below, where outputs into level 1 are
+//! cut as well, so that a partition's job meets whole files there. Each partition has the same
+//! *load*, the bytes that its job will read: its bytes of level 1, and k times its piece of a
+//! flush. Its piece is taken as the mean of those that wait in the partition. Their number must not
+//! count: it only shows whose turn it was, and boundaries that followed it would move every few
+//! flushes, for nothing. Nothing is known of an empty partition. One in k may just have been merged
+//! down, and counts as the mean of the others. If more are empty, they get little.
 //!
-//! A tree that holds less than a memtable below level 0 says nothing of where keys are. Its boundaries
-//! come from a sample of what is flushed (`sample.rs`), each partition with the same bytes. With
-//! the first flushes uncut, all partitions would be tied together until these have been merged
-//! down: jobs of up to 100 MiB where 10 do, with a memory of 32 MiB. Boundaries so chosen stay until
-//! level 1's files say better; another sample replaces them only if it makes twice as many, or
-//! if most of it is in one partition.
+//! A tree that holds less than a memtable below level 0 does not show where keys are. Its
+//! boundaries come from a sample of the flush (`sample.rs`), each partition with the same bytes.
+//! With the first flushes uncut, all partitions would be tied together until these have been merged
+//! down: jobs of up to 100 MiB where 10 do, with a memory of 32 MiB. Boundaries so chosen stay
+//! until level 1's files show better ones; another sample replaces them only if it makes twice as
+//! many, or if most of it is in one partition.
 //!
 //! Files once cut stay as they are. A file across a new boundary ties two partitions
 //! together until it has been merged down. So boundaries change only
-//! - if the largest partition has more than two to four times its share, the more the more
-//!   partitions there are, and the new ones would take a quarter off it at least, or
+//! - if the largest partition has more than two to four times its share (four with many
+//!   partitions), and the new ones would take a quarter off it at least, or
 //! - if there is enough for twice as many partitions, or for as many as may be, or
 //! - if there are more than may be, or four times as many as are worth it.
+//!
+//! Owns: the boundaries, and the division of level 0 by them. Never does: pick a job.
 
 use super::sample::Sample;
 use crate::tree::level::deepest_point;
@@ -33,17 +34,17 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use windrow_base::{debug_invariant, invariant};
 
-/// Partitions are uneven if the largest has more than so many times its share: as many as
-/// the square root of their number, within these bounds. With 64 partitions and a level 1 of three
-/// memtables, 4.96 bytes are written per byte at 2, 4.65 at 3 and 4.43 at 4 (uniform updates): a
-/// partition's part of level 1 is small after its files have gone further down, and boundaries
-/// that follow it tie partitions together.
+/// Partitions are uneven if the largest has more than this many times its share: the square root of
+/// their number, within these bounds. With 64 partitions and a level 1 of three memtables, 4.96
+/// bytes are written per byte at 2, 4.65 at 3 and 4.43 at 4 (uniform updates): a partition's part
+/// of level 1 is small after its files have gone further down, and boundaries that follow it tie
+/// partitions together.
 const UNEVEN: (f64, f64) = (2.0, 4.0);
-/// What a byte of level 1 counts, compared with one that a partition gets of a flush.
-/// The bytes of level 1 in a partition change by half with each merge further down, and
-/// at full weight the boundaries follow that. In the lab (16 partitions, an SST-log of 2 % of
-/// the tree, uniform updates): 9.06 bytes written per byte and chains of 88 files
-/// at the 99th percentile at full weight, 8.87 and 80 at half.
+/// Weight of a byte of level 1, compared with one that a partition gets of a flush. The bytes of
+/// level 1 in a partition change by half with each merge further down, and at full weight the
+/// boundaries follow that. In the lab (16 partitions, an SST-log of 2 % of the tree, uniform
+/// updates): 9.06 bytes written per byte and chains of 88 files at the 99th percentile at full
+/// weight, 8.87 and 80 at half.
 const SOURCE_WEIGHT: f64 = 0.5;
 /// A flush's piece is worth a file from this part of `file_bytes` on.
 const PIECES_PER_FILE: u64 = 8;
@@ -52,12 +53,12 @@ const SAMPLE_PART_MIN: u64 = 4;
 /// A partition that gets more than this part of a flush shows that its boundaries are wrong, while
 /// the tree below says nothing: the first memtable had keys in order, or of one prefix.
 const SAMPLE_SHARE_MAX: f64 = 0.5;
-/// So many keys to choose from for each boundary.
+/// Keys to choose from for each boundary.
 const CANDIDATES_PER_PARTITION: usize = 8;
 /// New boundaries are better if the largest partition has only this part of what it had.
 const BETTER: f64 = 0.75;
 
-/// What level 0 holds in one partition.
+/// The files of level 0 in one partition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Partition {
     /// From 0, in key order.
@@ -70,7 +71,7 @@ pub(super) struct Partition {
     pub(super) files: Vec<usize>,
 }
 
-/// Level 0 by partition, in key order, empty ones included.
+/// Divides level 0 by partition, in key order, empty ones included.
 pub(super) fn partitions_of(version: &Version) -> Vec<Partition> {
     let log = version.part(0, Part::SstLog);
     let mut partitions: Vec<Partition> = vec![Partition::default(); version.boundaries.len() + 1];
@@ -113,15 +114,15 @@ fn touched<K: AsRef<[u8]>>(
     first..=last.max(first)
 }
 
-/// Whether a sample of a flush may say where boundaries are.
+/// Whether boundaries may come from a sample of a flush.
 pub(super) fn wants_sample(version: &Version, settings: &Settings, partitions_max: u32) -> bool {
     let partitions_max = partitions_max as usize;
     let most = worth_of_a_flush(settings, settings.memtable_bytes, partitions_max);
     most > 1 && says_nothing(version, settings, partitions_max)
 }
 
-/// Boundaries from a sample of what is flushed, where the tree below says nothing: if it makes
-/// twice as many partitions, or one of the present ones would get most of it.
+/// Returns boundaries from a sample of a flush, where the tree below does not show where keys are:
+/// if it makes twice as many partitions, or one of the present ones would get most of it.
 pub(super) fn first_boundaries(
     version: &Version,
     settings: &Settings,
@@ -144,22 +145,23 @@ pub(super) fn first_boundaries(
     (count >= now * 2 || is_wrong()).then(|| boundaries.into())
 }
 
-/// Whether no level holds so much that its files say where keys are.
+/// Whether no level holds enough for its files to show where keys are.
 fn says_nothing(version: &Version, settings: &Settings, partitions_max: usize) -> bool {
     let enough = enough(settings, partitions_max);
     let mut levels = 1..version.levels.len() as u32;
     levels.all(|level| version.part_bytes(level, Part::Run) < enough)
 }
 
-/// As many partitions as leave each a piece of a flush of so many bytes that is worth a file: how
-/// many a first sample makes, and how many there are at most later.
+/// Returns how many partitions leave each a piece of a flush of `bytes` that is worth a file: the
+/// number that a first sample makes, and the most there are later.
 fn worth_of_a_flush(settings: &Settings, bytes: u64, partitions_max: usize) -> usize {
     let bytes = bytes.min(settings.memtable_bytes);
     let pieces = bytes.saturating_mul(PIECES_PER_FILE) / settings.file_bytes.max(1);
     usize::try_from(pieces).unwrap_or(usize::MAX).clamp(1, partitions_max)
 }
 
-/// New boundaries for at most `partitions_max` partitions, if the present ones no longer fit.
+/// Returns new boundaries for at most `partitions_max` partitions, if the present ones no longer
+/// fit.
 pub(super) fn rederive(
     version: &Version,
     settings: &Settings,
@@ -195,9 +197,9 @@ pub(super) fn rederive(
     (better && *boundaries != *version.boundaries).then(|| boundaries.into())
 }
 
-/// The level whose files say where data is: the first that holds a memtable, or enough for
-/// all partitions, else the fullest. Level 1, unless it is small or was just emptied: what lies
-/// below says little of where updates cluster.
+/// Returns the level whose files show where data is: the first that holds a memtable, or enough for
+/// all partitions, else the fullest. Level 1, unless it is small or was just emptied: the levels
+/// below show little of where updates cluster.
 fn source(version: &Version, settings: &Settings, partitions_max: usize) -> u32 {
     let levels = 1..version.levels.len() as u32;
     let bytes = |n: &u32| version.part_bytes(*n, Part::Run);
@@ -206,13 +208,13 @@ fn source(version: &Version, settings: &Settings, partitions_max: usize) -> u32 
     first.or_else(|| levels.rev().max_by_key(bytes)).unwrap_or(1)
 }
 
-/// Bytes of a level whose files say where keys are: a memtable, or files for all partitions.
+/// Bytes of a level whose files show where keys are: a memtable, or files for all partitions.
 fn enough(settings: &Settings, partitions_max: usize) -> u64 {
     debug_assert!(partitions_max > 0, "level 0 is to have no partition");
     settings.file_bytes.saturating_mul(partitions_max as u64).min(settings.memtable_bytes)
 }
 
-/// As many partitions as half-full files would fill, and as are worth it of a flush.
+/// Returns how many partitions half-full files would fill, or a flush is worth, whichever is less.
 fn worth(version: &Version, settings: &Settings, source: u32, partitions_max: usize) -> usize {
     let file_bytes = settings.file_bytes.max(1);
     let files = version.part_bytes(source, Part::Run).saturating_mul(2) / file_bytes;
@@ -220,7 +222,7 @@ fn worth(version: &Version, settings: &Settings, source: u32, partitions_max: us
     files.min(worth_of_a_flush(settings, settings.memtable_bytes, partitions_max))
 }
 
-/// Files of the source and of level 0 with the load that each stands for.
+/// Files of the source and of level 0, each with its load.
 type Spread<'v> = Vec<(&'v File, f64)>;
 
 fn spread(version: &Version, source: u32, k: f64) -> Spread<'_> {

@@ -1,21 +1,22 @@
-//! A sample of what a flush will write: where the tree says nothing yet, the boundaries of
-//! level 0's partitions come from the memtable itself.
+//! A sample of the entries of a flush: where the tree does not show yet where keys are, the
+//! boundaries of level 0's partitions come from the memtable itself.
 //!
-//! Keys at even steps of bytes, each with the bytes before it, gathered in one pass over what is
-//! to be flushed. How much that is need not be known: when there are too many keys, every
-//! other one goes, and steps are twice as long from there on. The same entries make the same
-//! sample: nothing is random.
+//! Keys at even steps of bytes, each with the bytes before it, are gathered in one pass over the
+//! entries of the flush. The number of bytes need not be known: when there are too many keys, every
+//! other one goes, and steps are twice as long from there on. Nothing is random: equal entries make
+//! equal samples.
 //!
 //! A boundary is stored with the version, so that long keys are no part of a sample: boundaries
 //! of 64 KiB each would be as large as a memtable. Older versions of a key are passed over, since
 //! a flush drops them.
 //!
-//! Never does: decide how many partitions there are.
+//! Owns: the sample, and the boundaries that it makes. Never does: decide how many partitions there
+//! are.
 
 use alloc::vec::Vec;
 use windrow_base::{KeyOrder, debug_invariant, invariant};
 
-/// A sample has at most so many keys: eight for each of the most partitions that are usual.
+/// Most keys of a sample: eight for each of the most partitions that are usual.
 const KEYS_MAX: usize = 512;
 /// Keys of more bytes are passed over.
 const KEY_BYTES_MAX: usize = 1 << 10;
@@ -30,12 +31,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Bytes of what is flushed, entries that are newer versions of others counted alone.
+    /// Bytes of the flush; of several versions of a key the newest counts alone.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// At most `partitions - 1` boundaries that share the bytes out: each at the first key
+    /// Returns at most `partitions - 1` boundaries that share the bytes out: each at the first key
     /// of the sample after its share ends. All are above the smallest key of the flush.
     pub(super) fn boundaries(&self, partitions: usize) -> Vec<Vec<u8>> {
         let mut boundaries: Vec<Vec<u8>> = Vec::new();
@@ -83,21 +84,21 @@ pub struct Sampler {
     last: Option<Vec<u8>>,
     /// Bytes from one key of the sample to the next, at least.
     step: u64,
-    /// A key is wanted that has so many bytes before it. The smallest of all has none, and would
-    /// bound nothing.
+    /// The next key with at least this number of bytes before it is taken. The smallest of all has
+    /// none, and would bound nothing.
     wanted_from: u64,
 }
 
 impl Sampler {
-    /// Nothing was seen yet.
+    /// Begins with no entry.
     pub fn new(order: KeyOrder) -> Sampler {
         Sampler { order, sample: Sample::default(), last: None, step: 1, wanted_from: 1 }
     }
 
-    /// The next entry of a flush, in order of keys, the newest version of a key first.
-    /// `bytes` is what a table has for it.
+    /// Takes the next entry of a flush, in order of keys, the newest version of a key first.
+    /// `bytes` is its size in a table.
     pub fn see(&mut self, user_key: &[u8], bytes: u64) {
-        // Keys that differ may be equal in an order that somebody brought.
+        // Keys that differ may be equal in a custom order.
         let is_older = |last: &Vec<u8>| self.order.compare(last, user_key).is_eq();
         if self.last.as_ref().is_some_and(is_older) {
             return;
@@ -116,7 +117,7 @@ impl Sampler {
         self.sample.bytes = before.saturating_add(bytes.max(1));
     }
 
-    /// Twice the step, for the keys that are there too.
+    /// Doubles the step, for the keys that are there too.
     fn thin_out(&mut self) {
         self.step = self.step.saturating_mul(2);
         self.wanted_from = self.step;
@@ -129,7 +130,7 @@ impl Sampler {
         });
     }
 
-    /// What was gathered.
+    /// Returns the sample.
     pub fn finish(self) -> Sample {
         let keys = &self.sample.keys;
         let ascend = |pair: &[(Vec<u8>, u64)]| self.order.compare(&pair[0].0, &pair[1].0).is_lt();

@@ -1,11 +1,12 @@
 //! `tiered(k)`: flushed memtables pile up until k of them cover one point, and
 //! then go to level 1 together with what they overlap there.
 //!
-//! Merging k at once is what makes this cheap in writes: level 1 is rewritten
-//! once for k memtables. The price is the size of that job. While one runs,
-//! flushes go on piling up over its range and cannot follow it down (I5: their
-//! older neighbours are busy), so the newest of them are merged with each
+//! Merging k at once makes this cheap in writes: level 1 is rewritten once for k memtables. The
+//! price is the size of that job. While one runs, flushes go on piling up over its range and cannot
+//! follow it down (I5: their older neighbours are busy), so the newest of them are merged with each
 //! other: reads stay fast and writers need not be slowed.
+//!
+//! Owns: when level 0 goes down. Never does: merge within level 0 while the way down is free.
 
 use crate::decision::{Decision, Reason};
 use crate::pick;
@@ -24,7 +25,7 @@ pub struct Tiered {
     pub k: u32,
 }
 
-/// Files of level 0 that hang together by overlap.
+/// Files of level 0 that are connected by overlap.
 struct Group {
     /// Indices in the log, newest first.
     files: Vec<usize>,
@@ -57,8 +58,8 @@ impl Tiered {
         (waiting, waiting.saturating_add(version.part_bytes(1, Part::Run)))
     }
 
-    /// The merge, or move, that takes level 0 down where it is deepest; while
-    /// the way is busy, a merge within level 0.
+    /// Returns the merge, or move, that takes level 0 down where it is deepest; while the way is
+    /// busy, a merge within level 0.
     pub fn pick(&self, view: &View<'_>) -> Option<Decision> {
         let version = view.version;
         let log = version.part(0, Part::SstLog);
@@ -78,16 +79,16 @@ impl Tiered {
         if bytes < limit {
             return None;
         }
-        // Wide, not deep: oldest first, each with what little it overlaps.
+        // Wide, not deep: oldest first, each with the few files that it overlaps.
         (0..log.len()).rev().find_map(|i| {
             let reason = Reason::Level0Bytes { bytes, limit };
             pick::job(view, [(0, Part::SstLog, i)], (1, Part::Run), reason)
         })
     }
 
-    /// Merges the newest epochs of a group with each other. Only epochs that
-    /// follow each other (I5), and none much larger than those before it
-    /// together: what was merged here once is not merged again for little.
+    /// Merges the newest epochs of a group with each other. Only epochs that follow each other
+    /// (I5), and none much larger than those before it together: a file that was merged here once
+    /// is not merged again for little.
     fn merge_within(&self, view: &View<'_>, group: &Group) -> Option<Decision> {
         invariant!(I5, !group.files.is_empty(), "a group of no file");
         // The way may be free again soon, and then this was done for nothing.

@@ -1,25 +1,25 @@
-//! What leaves an SST-log together: L2SM's aggregated compaction, two ways. In this
-//! file a log is always an SST-log.
+//! The files that leave an SST-log together: L2SM's aggregated compaction, two ways. In this file a
+//! log is always an SST-log.
 //!
 //! Both take sets of log files that are closed under older-and-overlapping
 //! (I5), and go through [`close`] like every other job. They differ in what
 //! they look for.
 //!
-//! *Paper* (Huang et al., section III-E): seed with the file of smallest
-//! weight, gather every log file that overlaps, transitively, and evict the
-//! oldest first for as long as at most ten files below are met per file
-//! evicted. Going by age makes every prefix closed. It looks at what a job
-//! costs only to stop, so that which ranges go down is as good as chance.
+//! *Paper* (Huang et al., section III-E): seed with the file of smallest weight, gather every log
+//! file that overlaps, transitively, and evict the oldest first for as long as at most ten files
+//! below are met per file evicted. Going by age makes every prefix closed. It looks at the cost of
+//! a job only to stop, so that chance decides which ranges go down.
 //!
-//! *Closed*: for each file x of the log let OC(x) be x with every older file
-//! that it overlaps, transitively: the least that can leave if x does. Its
-//! cost is the bytes of the run below under its range, per byte of its own.
-//! The cheapest goes, with whatever else makes it cheaper: further files of
-//! the log, and then files of the level's run, whose older entries all go
-//! too. That empties a range instead of leaving its newest layer behind.
+//! *Closed*: for each file x of the log let OC(x) be x with every older file that it overlaps,
+//! transitively: the least that can leave if x does. Its cost is the bytes of the run below under
+//! its range, per byte of its own. The cheapest goes, with all files that make it cheaper: further
+//! files of the log, and then files of the level's run, whose older entries all go too. That
+//! empties a range instead of leaving its newest layer behind.
 //!
 //! A set here is one connected range, so that a job is as well (I9); ranges
 //! that do not touch are different jobs, which can run at the same time.
+//!
+//! Owns: the sets that may leave, and their cost. Never does: say that an SST-log is full.
 
 use super::decide;
 use crate::decision::{Decision, Reason};
@@ -35,13 +35,13 @@ use windrow_base::{debug_invariant, invariant};
 /// The paper's limit of files met below per file evicted.
 const INVOLVED_MAX: usize = 10;
 
-/// Sets of so many files are checked: that takes time for each pair of them.
+/// The longest log whose sets are checked: that takes time for each pair of files.
 const CHECKED_MAX: usize = 32;
 
 /// A job takes in further files up to this many times `file_bytes`.
 pub(super) const ABSORB_FILES_MAX: u64 = 25;
 
-/// The SST-log of a level, and what is below it.
+/// The SST-log of a level, and the run below it.
 pub(super) struct Log<'v> {
     view: &'v View<'v>,
     level: u32,
@@ -105,7 +105,7 @@ impl<'v> Log<'v> {
         self.below[range.end] - self.below[range.start]
     }
 
-    /// The job that takes these files of the log and the run down, if it can start now.
+    /// Returns the job that takes these files of the log and the run down, if it can start now.
     fn job(
         &self,
         members: impl Iterator<Item = usize>,
@@ -121,7 +121,7 @@ impl<'v> Log<'v> {
         decide(self.view, &closure, reason.clone())
     }
 
-    /// The closed job: cheapest first. With `at`, among the files over a key.
+    /// Returns the closed job, cheapest first. With `at`, among the files over a key.
     pub(super) fn cheapest(&self, at: Option<&[u8]>, reason: &Reason) -> Option<Decision> {
         let order = &self.version().order;
         let sets = self.closed_sets();
@@ -142,8 +142,8 @@ impl<'v> Log<'v> {
         })
     }
 
-    /// OC(x) of every file. From the oldest on, each is made of the sets of the
-    /// older files that it overlaps. O(n^2) overlap tests.
+    /// Returns OC(x) of every file. From the oldest on, each is made of the sets of the older files
+    /// that it overlaps. O(n^2) overlap tests.
     fn closed_sets(&self) -> Vec<Set<'v>> {
         let order = &self.version().order;
         let count = self.files.len();
@@ -182,8 +182,8 @@ impl<'v> Log<'v> {
         members.iter().all(|i| needed(i).all(|j| members.get(j)))
     }
 
-    /// The set of file `seed` with all that makes it cheaper. Oldest first, so that
-    /// a file comes after those that it needs.
+    /// Returns the set of file `seed` with all that makes it cheaper. Oldest first, so that a file
+    /// comes after those that it needs.
     fn absorb(&self, sets: &[Set<'v>], seed: usize) -> Set<'v> {
         let order = &self.version().order;
         let mut set = sets[seed].clone();
@@ -208,8 +208,8 @@ impl<'v> Log<'v> {
         set
     }
 
-    /// The set with files of the level's run that make it cheaper. All that the
-    /// log holds below such a file must be in the set (I5).
+    /// Returns the set with files of the level's run that make it cheaper. All that the log holds
+    /// below such a file must be in the set (I5).
     fn absorb_run(&self, mut set: Set<'v>) -> Set<'v> {
         let order = &self.version().order;
         invariant!(I5, set.run.is_empty(), "a set takes in files of its run twice");
@@ -226,8 +226,8 @@ impl<'v> Log<'v> {
         set
     }
 
-    /// Takes a file's range and bytes into the set, if that makes it cheaper
-    /// and the job not too large. Who calls adds the member.
+    /// Takes a file's range and bytes into the set, if that makes it cheaper and the job not too
+    /// large. The caller adds the member.
     fn gains(&self, set: &mut Set<'v>, file: &'v Arc<File>) -> bool {
         let limit = self.view.settings.file_bytes.saturating_mul(ABSORB_FILES_MAX);
         let span = set.span.hull(&self.version().order, &file.span());
@@ -242,8 +242,8 @@ impl<'v> Log<'v> {
         gains
     }
 
-    /// The range with the files of the run below that it meets: whatever lies
-    /// in there costs nothing more.
+    /// Returns the range with the files of the run below that it meets: a file in there costs
+    /// nothing more.
     fn reach(&self, span: &Span<'v>) -> Span<'v> {
         let order = &self.version().order;
         let Some(run) = self.version().level(self.level + 1) else { return *span };
@@ -254,7 +254,7 @@ impl<'v> Log<'v> {
         }
     }
 
-    /// The paper's job: from the file of smallest weight on.
+    /// Returns the paper's job: from the file of smallest weight on.
     pub(super) fn by_weight(&self, at: Option<&[u8]>, reason: &Reason) -> Option<Decision> {
         let order = &self.version().order;
         let over = |i: usize| at.is_none_or(|key| self.files[i].span().contains(order, key));
@@ -278,7 +278,7 @@ impl<'v> Log<'v> {
         })
     }
 
-    /// The file and all that overlap it, transitively; oldest first.
+    /// Returns the file and all that overlap it, transitively; oldest first.
     fn gather(&self, seed: usize) -> Vec<usize> {
         let mut members = Bits::new(self.files.len());
         members.set(seed);
@@ -299,8 +299,8 @@ impl<'v> Log<'v> {
         gathered
     }
 
-    /// The oldest, and more for as long as few enough files below are met.
-    /// Those between two that do not touch count: the job takes them too (I9).
+    /// Returns the oldest, and more for as long as few enough files below are met. Those between
+    /// two that do not touch count: the job takes them too (I9).
     fn evict(&self, gathered: &[usize]) -> Vec<usize> {
         let order = &self.version().order;
         let run = self.version().level(self.level + 1);

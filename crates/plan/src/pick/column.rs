@@ -1,20 +1,23 @@
-//! Columns: all that a partition of level 0 has above the last level goes into it at once.
+//! Columns: the tables of one partition of level 0, in all levels above the last, go into the last
+//! level at once.
 //!
-//! Where the SST-log above the last level is full, something has to go down, and meets as much of
-//! the last level whether little goes or much. So a column takes all of its range along: SST-logs
-//! and runs, and level 0, whose entries are so spared a merge on the way. The next flushes find
-//! a level 1 that is empty there, and their merges are cheap.
+//! Where the SST-log above the last level is full, some files must go down, and they meet as much
+//! of the last level whether few go or many. So a column takes all of its range along: SST-logs and
+//! runs, and level 0, whose entries are so spared a merge on the way. The next flushes find a level
+//! 1 that is empty there, and their merges are cheap.
 //!
-//! Bytes written per byte in the lab, with the cheapest closed set (`aggregate.rs`) and with columns: data of 24
-//! memtables 4.53 and 3.87 (uniform updates), 2.45 and 2.32 (zipf); of 100 memtables 6.44 and 5.73, 3.76
-//! and 3.52. A comparison of the two at each job, by bytes met per byte that leaves, is worth half of it: that a
-//! range is empty afterwards counts for nothing then. Above a level that is not the last, columns save 1 % and make
-//! chains longer by two thirds, since what they bring soon goes further down.
+//! Bytes written per byte in the lab, with the cheapest closed set (`aggregate.rs`) and with
+//! columns: data of 24 memtables 4.53 and 3.87 (uniform updates), 2.45 and 2.32 (zipf); of 100
+//! memtables 6.44 and 5.73, 3.76 and 3.52. A comparison of the two at each job, by bytes met per
+//! byte that leaves, is worth half of it, since it does not count that a range is empty afterwards.
+//! Above a level that is not the last, columns save 1 % and make chains longer by two thirds, since
+//! the bytes that they bring soon go further down.
 //!
-//! A column too large for one job is taken in pieces, from the level with the full SST-log alone: tables of
-//! level 0 are as wide as their partition.
+//! A column too large for one job is taken in pieces, from the level with the full SST-log alone:
+//! tables of level 0 are as wide as their partition.
 //!
-//! Owns: what is in a column, and which goes first. Never does: say that an SST-log is full.
+//! Owns: the tables of a column, and which column goes first. Never does: say that an SST-log is
+//! full.
 
 use super::decide;
 use crate::decision::{Decision, Reason};
@@ -26,7 +29,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
 
-/// A job reads at most so many times `bytes_max`: a table across a boundary adds those that it overlaps.
+/// A job reads at most this many times `bytes_max`: a table across a boundary adds those that it
+/// overlaps.
 const JOB_BYTES_MAX: u64 = 2;
 
 /// A table of the tree, and where it is.
@@ -41,8 +45,9 @@ struct Column<'v> {
     below_bytes: u64,
 }
 
-/// The column that takes most along for what it rewrites, of those that can start now and have a part of
-/// the SST-log of `level`, which is above the last one. It reads `bytes_max`, or twice that at most.
+/// Returns the column that takes most along for the bytes that it rewrites, of those that can start
+/// now and have a part of the SST-log of `level`, which is above the last one. It reads
+/// `bytes_max`, or twice that at most.
 pub(super) fn pick(
     view: &View<'_>,
     level: u32,
@@ -70,7 +75,8 @@ pub(super) fn pick(
     })
 }
 
-/// One column for each partition, in key order: the tables of levels 0 to `level` that lie in it whole.
+/// Returns one column for each partition, in key order: the tables of levels 0 to `level` that lie
+/// in it whole.
 fn columns_of(version: &Version, level: u32) -> Vec<Column<'_>> {
     let parts = (0..=level).flat_map(|n| [(n, Part::Run), (n, Part::SstLog)]);
     let tables = parts.flat_map(|(n, part)| {
@@ -80,7 +86,7 @@ fn columns_of(version: &Version, level: u32) -> Vec<Column<'_>> {
     divided(version, level, &version.boundaries, tables)
 }
 
-/// The tables as one column for each range that the keys part: those that lie in it whole.
+/// Divides the tables into one column for each range between the keys: those that lie in it whole.
 fn divided<'v, K: AsRef<[u8]>>(
     version: &'v Version,
     level: u32,
@@ -117,7 +123,8 @@ impl<'v> Column<'v> {
         self.below_bytes as f64 / self.bytes.max(1) as f64
     }
 
-    /// The column if it has `bytes_max` at most, else pieces of it that meet about as much each.
+    /// Returns the column if it has `bytes_max` at most, else pieces of it that meet about as much
+    /// each.
     fn within(self, version: &'v Version, level: u32, bytes_max: u64) -> Vec<Column<'v>> {
         let all = self.bytes.saturating_add(self.below_bytes);
         if all <= bytes_max {

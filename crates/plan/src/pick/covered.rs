@@ -1,18 +1,17 @@
-//! Tables that range tombstones hide whole go without being read.
+//! Tables that range tombstones hide whole: they go without being read.
 //!
 //! A table may go if at each key of its bounds a newer range tombstone lies over it that no
-//! snapshot tells from the table's entries: whoever sees an entry of it sees the tombstone
-//! too. (RocksDB: `DeleteFilesInRange`; Pebble: delete-only compactions.) Several tombstones
-//! that meet may cover a table together.
+//! snapshot tells from the table's entries: a reader that sees an entry of it sees the tombstone
+//! too. (RocksDB: `DeleteFilesInRange`; Pebble: delete-only compactions.) Several tombstones that
+//! meet may cover a table together.
 //!
-//! What the table itself hid stays hidden: its tombstones hid older entries, and the newer
-//! one lies over those as well. That one stays where it is for as long as something outside
-//! of a merge lies under it (I6).
+//! Entries that the table's own tombstones hid stay hidden: the newer tombstone lies over those as
+//! well. That one stays where it is for as long as a file outside of a merge lies under it (I6).
 //!
 //! A tombstone counts only if its own table is read before the one that it hides. Sequence
 //! numbers alone would do (I3), but for those that merges have set to 0.
 //!
-//! Owns: nothing. Never does: read tombstones, which whoever asks brings.
+//! Owns: which tables may go. Never does: read tombstones; the caller brings them.
 
 use crate::decision::{Decision, Drop, Reason};
 use crate::sound::checked;
@@ -44,8 +43,8 @@ struct Stretch<'a> {
     place: Place,
 }
 
-/// The range tombstones of a tree: the newest of each stripe over each key. A stripe is what
-/// lies between two neighbouring snapshots.
+/// The range tombstones of a tree: the newest of each stripe over each key. A stripe is the
+/// sequence numbers between two neighbouring snapshots.
 pub struct Covers<'a> {
     order: KeyOrder,
     /// Sequence numbers that are read at, ascending.
@@ -54,17 +53,17 @@ pub struct Covers<'a> {
     stripes: BTreeMap<usize, Vec<Stretch<'a>>>,
 }
 
-/// What may go.
+/// The tables that may go.
 #[derive(Debug)]
 pub struct Covered {
     /// The tables that may go now, as one drop.
     pub decision: Decision,
-    /// A job has others: they are to be looked for again when one has ended.
+    /// A job has others: the caller must ask again when one has ended.
     pub is_in_the_way: bool,
 }
 
 impl<'a> Covers<'a> {
-    /// Of these tombstones, while the snapshots at `held` (ascending) are there. O(n log n).
+    /// Sorts these tombstones, while the snapshots at `held` (ascending) are there. O(n log n).
     pub fn new(
         order: &KeyOrder,
         held: &'a [SeqNo],
@@ -79,9 +78,10 @@ impl<'a> Covers<'a> {
         Covers { order: order.clone(), held, stripes: stripes.collect() }
     }
 
-    /// The oldest of the tombstones that hide the file together, if they do.
+    /// Returns the oldest of the tombstones that hide the file together, if they do.
     fn over(&self, file: &File, place: Place) -> Option<SeqNo> {
-        // What was set to 0 is seen by every snapshot, as what is in the first stripe.
+        // An entry whose number was set to 0 is seen by every snapshot, as those in the first
+        // stripe are.
         let stretches = self.stripes.get(&stripe(self.held, file.seq_min))?;
         let (order, span) = (&self.order, file.span());
         let first = stretches.partition_point(|s| order.compare(s.end, span.lo).is_le());
@@ -105,13 +105,13 @@ impl<'a> Covers<'a> {
     }
 }
 
-/// How many snapshots lie below a sequence number: no snapshot tells two entries of a key
-/// apart for which that is the same.
+/// Counts the snapshots below a sequence number: no snapshot tells two entries of a key apart that
+/// have the same count.
 fn stripe(held: &[SeqNo], seq: SeqNo) -> usize {
     held.partition_point(|&snapshot| snapshot < seq)
 }
 
-/// The newest of the tombstones over each key.
+/// Returns the newest of the tombstones over each key.
 fn newest_over<'a>(order: &KeyOrder, covers: &[Cover<'a>]) -> Vec<Stretch<'a>> {
     let mut edges: Vec<(&'a [u8], bool, usize)> = Vec::with_capacity(covers.len() * 2);
     for (i, cover) in covers.iter().enumerate() {
@@ -138,7 +138,7 @@ fn newest_over<'a>(order: &KeyOrder, covers: &[Cover<'a>]) -> Vec<Stretch<'a>> {
     stretches
 }
 
-/// All tables that are hidden whole, wherever they are.
+/// Returns all tables that are hidden whole, wherever they are.
 pub fn pick(view: &View<'_>, covers: &Covers<'_>) -> Covered {
     let mut files: Vec<(u32, Part, Arc<File>)> = Vec::new();
     let (mut under, mut bytes, mut is_in_the_way) = (Vec::new(), 0u64, false);

@@ -1,24 +1,23 @@
-//! What reads have paid for: tables that they keep meeting in vain are merged, once that costs
-//! no more than the tables have cost.
+//! Merges that reads have paid for: tables that they keep meeting in vain are merged, once that
+//! costs no more than the tables have cost.
 //!
 //! A table in an SST-log, of level 0 or below, lies over older ones: each get asks its filter, each
-//! seek searches it. What that has cost is counted for each table, in bytes of merging that
-//! would have taken as long ([`ReadCosts`]). A merge is picked
-//! as soon as the tables that it would spare reads have cost as many bytes as it rewrites: who
-//! rents until the rent has come to the price, and then buys, never pays more than twice
-//! what it would have cost to know the future. LevelDB's compactions after seeks and
-//! Pebble's read-triggered ones rest on the same thought.
+//! seek searches it. That cost is counted for each table, in bytes of merging that would have taken
+//! as long ([`ReadCosts`]). A merge is picked as soon as the tables that it would spare reads have
+//! cost as many bytes as it rewrites. This is the rule of ski rental: renting until the rent has
+//! come to the price, and then buying, never costs more than twice the best choice in hindsight.
+//! LevelDB's compactions after seeks and Pebble's read-triggered ones rest on the same idea.
 //!
-//! Two merges are offered. *Down*: all that lies over a range in the SST-log goes into the next run. It
-//! spares reads all of these tables, and rewrites what they overlap there, mostly many times their size.
-//! *Together*: the tables over the range become one, where they are. It rewrites them alone, and
-//! spares all but one. So tables come together first, and go down if reads go on.
+//! Two merges are offered. *Down*: all tables over a range in the SST-log go into the next run. It
+//! spares reads all of these tables, and rewrites the tables that they overlap there, mostly many
+//! times their size. *Together*: the tables over the range become one, where they are. It rewrites
+//! them alone, and spares all but one. So tables come together first, and go down if reads go on.
 //!
-//! Only asked where nothing else is to be done, and for policies whose use says what a file over a
-//! point is worth (`dial.rs`): k and the SST-log's share are what writes afford, and this is
-//! what reads add to it.
+//! Only asked where no other job is due, and for policies whose use sets the price of a file over a
+//! point (`dial.rs`): k and the SST-log's share come from the merging that writes afford, and reads
+//! add this.
 //!
-//! Never does: count reads.
+//! Owns: both merges and their price. Never does: count reads.
 
 use super::{decide, merge_of};
 use crate::decision::{Decision, Reason};
@@ -30,7 +29,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use windrow_base::{FileNumber, invariant};
 
-/// What tables have cost reads, in bytes of merging that would have taken as long.
+/// The cost of each table to reads, in bytes of merging that would have taken as long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadCosts(BTreeMap<FileNumber, u64>);
 
@@ -40,12 +39,12 @@ impl ReadCosts {
         self.0.is_empty()
     }
 
-    /// What a table has cost, in bytes.
+    /// The cost of a table, in bytes.
     pub fn of(&self, number: FileNumber) -> u64 {
         self.0.get(&number).copied().unwrap_or(0)
     }
 
-    /// What reads have paid for the tables of an SST-log that are in a job.
+    /// The cost to reads of the tables of an SST-log that are in a job.
     fn paid(&self, closure: &Closure<'_>, level: u32) -> u64 {
         let of_log = closure.files().filter(|(n, part, _)| (*n, *part) == (level, Part::SstLog));
         of_log.fold(0, |sum, (_, _, file)| sum.saturating_add(self.of(file.number)))
@@ -58,7 +57,7 @@ impl FromIterator<(FileNumber, u64)> for ReadCosts {
     }
 }
 
-/// The job that reads have paid for, of the tables that have cost most.
+/// Returns the job that reads have paid for, of the tables that have cost most.
 pub(crate) fn pick(view: &View<'_>, costs: &ReadCosts) -> Option<Decision> {
     let mut costly: Vec<(u64, Seat)> = Vec::new();
     for level in 0..view.version.levels.len() as u32 {
@@ -76,14 +75,15 @@ pub(crate) fn pick(view: &View<'_>, costs: &ReadCosts) -> Option<Decision> {
         .find_map(|(_, seat)| down(view, costs, seat).or_else(|| together(view, costs, seat)))
 }
 
-/// The tables of the same SST-log over this one's range, itself included, in read order.
+/// Returns the tables of the same SST-log over this one's range, itself included, in read order.
 fn over(view: &View<'_>, (level, part, index): Seat) -> Vec<Seat> {
     let span = view.version.part(level, part)[index].span();
     let over = view.version.overlapping_span(level, part, span);
     over.map(|(i, _)| (level, part, i)).collect()
 }
 
-/// All tables over the range go into the next run, or from the deepest level's SST-log into its own.
+/// Takes all tables over the range into the next run, or from the deepest level's SST-log into its
+/// own.
 fn down(view: &View<'_>, costs: &ReadCosts, seat: Seat) -> Option<Decision> {
     let level = seat.0;
     let is_deepest = level > 0 && view.version.deepest() == Some(level);
@@ -96,7 +96,7 @@ fn down(view: &View<'_>, costs: &ReadCosts, seat: Seat) -> Option<Decision> {
     decide(view, &closure, Reason::ReadOften { level, cost, bytes })
 }
 
-/// The tables over the range become one, in the SST-log in which they are.
+/// Merges the tables over the range into one, in the SST-log in which they are.
 fn together(view: &View<'_>, costs: &ReadCosts, seat: Seat) -> Option<Decision> {
     let (level, part, _) = seat;
     let allow = |f: &crate::tree::File| !view.busy.is_busy(f.number);

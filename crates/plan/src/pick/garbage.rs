@@ -6,6 +6,9 @@
 //! it a level deeper; a rewrite in place is chosen only if everything in the
 //! file is below every snapshot and nothing older lies below it (I6), so that
 //! its tombstones and expired entries are gone afterwards.
+//!
+//! Owns: when garbage is due, and the job that frees it. Never does: read a table; its counts are
+//! enough.
 
 use super::{job, merge_of};
 use crate::decision::{Decision, Drop, Reason};
@@ -18,7 +21,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
 
-/// The first job that frees space, from the top of the tree down.
+/// Returns the first job that frees space, from the top of the tree down.
 pub(crate) fn pick(view: &View<'_>) -> Option<Decision> {
     let version = view.version;
     let counted = |level: &Level| {
@@ -47,7 +50,7 @@ fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
     let (level, part, _) = seat;
     invariant!(I9, !view.busy.is_busy(file.number), "table {} is busy", file.number);
     let only_tombstones = file.point_tombstones == file.entries;
-    // Most files are in no way due, which is cheaper to see than what lies below.
+    // Most files are in no way due, which is cheaper to see than the files below.
     if !only_tombstones && due(view, file, true).is_none() {
         return None;
     }
@@ -61,7 +64,7 @@ fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
     let reason = due(view, file, bottom)?;
     let deepest = view.version.deepest().unwrap_or(0);
     if !bottom {
-        // In the deepest level the log is what lies below the run, and it drains by itself.
+        // In the deepest level only the log lies below the run, and it drains by itself.
         let to = (level + 1, Part::Run);
         debug_invariant!(I6, level <= deepest, "level {level} of a tree of {deepest} levels");
         return if level < deepest { job(view, [seat], to, reason) } else { None };
@@ -71,13 +74,13 @@ fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
     }
     let to = (level.max(1), Part::Run);
     let closure = close(view.version, [seat], to, |f| !view.busy.is_busy(f.number))?;
-    // Nothing older overlaps it: what is merged with it is newer, in its own level.
+    // Nothing older overlaps it: the files merged with it are newer, in its own level.
     let alien = closure.files().find(|(n, _, _)| *n != level && *n != to.0);
     debug_invariant!(I6, alien.is_none(), "a rewriting in level {level} takes {alien:?}");
     merge_of(view, &closure, reason)
 }
 
-/// Whether the file's garbage is a reason by now, and which.
+/// Returns the reason to collect the file's garbage, if it is due by now.
 fn due(view: &View<'_>, file: &File, bottom: bool) -> Option<Reason> {
     let age_ms = view.now_ms.saturating_sub(file.created_ms);
     if age_ms >= view.settings.tombstone_grace_ms {

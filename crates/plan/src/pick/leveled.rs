@@ -12,9 +12,11 @@
 //! | zipf, scattered | 5.0, 6.0 | 5.2, 6.2 |
 //! | nine of ten in a tenth of the keys | 6.3, 8.4 | 6.4, 7.7 |
 //!
-//! So the first is the default. It loses where updates cluster in one range:
-//! that range is dense in its level, so that it is always cheapest to take
-//! down, before it has collected what shadows itself.
+//! So the first is the default. It loses where updates cluster in one range: that range is dense in
+//! its level, so that it is always cheapest to take down, before it has collected the entries that
+//! shadow its own.
+//!
+//! Owns: the choice of the file, and how far its job grows. Never does: fill an SST-log.
 
 use super::levels::Levels;
 use super::score::{Candidate, candidates};
@@ -54,8 +56,7 @@ impl Default for Leveled {
 }
 
 impl Leveled {
-    /// The most urgent job that can start now. Then, if no level is over its
-    /// limit, what frees space.
+    /// Returns the most urgent job that can start now; if no level has one, a job that frees space.
     pub fn pick(&self, levels: Levels<'_>, view: &View<'_>) -> Decision {
         candidates(levels, view)
             .into_iter()
@@ -68,7 +69,7 @@ impl Leveled {
             .unwrap_or(Decision::Idle)
     }
 
-    /// The best file of a run with what it meets, down into the next run.
+    /// Takes the best file of a run, with those that it meets, down into the next run.
     pub(super) fn pick_run(
         &self,
         levels: Levels<'_>,
@@ -96,7 +97,7 @@ impl Leveled {
         })
     }
 
-    /// A run's files from the cursor on, and over the end.
+    /// Returns a run's files from the cursor on, and over the end.
     pub(super) fn round_robin(version: &Version, level: u32, source: &Level) -> Vec<usize> {
         let start = version.cursor(level).map_or(0, |cursor| {
             source.run.partition_point(|f| version.order.compare(&f.smallest, cursor).is_le())
@@ -111,7 +112,7 @@ impl Leveled {
         (start..source.run.len()).chain(0..start).collect()
     }
 
-    /// The run's files that are not busy, best first.
+    /// Returns the run's files that are not busy, best first.
     fn ranked(&self, view: &View<'_>, level: u32, source: &Level) -> Vec<usize> {
         let version = view.version;
         let free = |i: &usize| !view.busy.is_busy(source.run[*i].number);
@@ -132,8 +133,8 @@ impl Leveled {
     }
 }
 
-/// For each file of a run, the bytes of the run of `below` that it overlaps.
-/// One pass over both.
+/// Returns, for each file of a run, the bytes of the run of `below` that it overlaps. One pass over
+/// both.
 fn overlapped_bytes(version: &Version, source: &Level, below: u32) -> Vec<u64> {
     let order = &version.order;
     let target = version.part(below, Part::Run);
@@ -211,8 +212,8 @@ fn grow<'v>(
     same.then_some(grown)
 }
 
-/// One step of emptying the log of `level` (I10): down into the next run,
-/// oldest files first; in the deepest level into its own run, newest first.
+/// Returns the next job that empties the log of `level` (I10): down into the next run, oldest files
+/// first; in the deepest level into its own run, newest first.
 pub(super) fn drain_log(view: &View<'_>, level: u32) -> Option<Decision> {
     let version = view.version;
     let log = version.part(level, Part::SstLog);

@@ -1,4 +1,4 @@
-//! What a picker asks of other axes: how much a level may hold, and what level 0 wants.
+//! The other axes, as a picker asks them: how much a level may hold, and which job level 0 wants.
 //!
 //! Owns: nothing. Never does: pick from levels below 0.
 
@@ -23,7 +23,7 @@ impl Levels<'_> {
         self.shape.capacity(version, settings, level)
     }
 
-    /// The most urgent job of level 0.
+    /// Returns the most urgent job of level 0.
     pub(super) fn pick_level0(&self, view: &View<'_>) -> Option<Decision> {
         self.level0.pick(view)
     }

@@ -1,16 +1,18 @@
 //! Manual compaction of a key range, step by step.
 //!
-//! 1. For each level n from 0 to the deepest but one: first what overlaps the
-//!    range in its log goes down in one job, then its run in key order, a few
-//!    files a job.
+//! 1. For each level n from 0 to the deepest but one: first the files of its log that overlap the
+//!    range go down in one job, then its run in key order, a few files a job.
 //! 2. In the deepest level: its log goes into its run.
 //! 3. Then each file of its run in the range that still has something to give
 //!    up, and that every snapshot allows to, is rewritten in place.
 //!
-//! It ends because the state (level, SST-log before run, key) only grows: a step
-//! starts after the last one's key, and its own lies beyond. What enters a
-//! level behind the position, or is written again by others, is not visited
-//! again. The deepest level may move down meanwhile; there are `LEVELS_MAX`.
+//! It ends because the state (level, SST-log before run, key) only grows: a step starts after the
+//! last one's key, and its own lies beyond. A file that enters a level behind the position, or that
+//! other jobs write again, is not visited again. The deepest level may move down meanwhile; there
+//! are `LEVELS_MAX`.
+//!
+//! Owns: the position, and the next step from it. Never does: go back, or keep the state between
+//! steps.
 
 use super::{decide, job, merge_of};
 use crate::decision::{Decision, Reason};
@@ -38,7 +40,7 @@ pub struct ManualState {
 }
 
 impl ManualState {
-    /// At the beginning.
+    /// The state at the beginning.
     pub fn new() -> ManualState {
         ManualState::default()
     }
@@ -119,7 +121,7 @@ enum Step {
     Next,
 }
 
-/// The whole of a level's SST-log in the range, in one job.
+/// Takes the whole of a level's SST-log in the range down, in one job.
 fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: bool) -> Step {
     debug_assert!(
         !state.log_done && state.after.is_none(),
@@ -147,7 +149,7 @@ fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: b
     }
 }
 
-/// The next files of a level's run, down by one level.
+/// Takes the next files of a level's run down by one level.
 fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step {
     debug_assert!(state.log_done, "a run goes down over its SST-log: {state:?}");
     let version = view.version;
@@ -188,7 +190,7 @@ fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step
     }
 }
 
-/// The next file of the deepest run that gains by being rewritten.
+/// Rewrites the next file of the deepest run that gains by it.
 fn rewrite_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step {
     let version = view.version;
     let level = state.level;
@@ -221,12 +223,12 @@ fn gains(view: &View<'_>, file: &File, state: &ManualState) -> bool {
     file.seq_max <= view.snapshots_oldest && (old || file.tombstones() > 0 || expired)
 }
 
-/// Where the file ends, to go on from there.
+/// Returns where the file ends, to go on from there.
 fn end(file: &File) -> (Vec<u8>, bool) {
     (file.largest.to_vec(), file.largest_exclusive)
 }
 
-/// A position as a span that ends there.
+/// Returns a position as a span that ends there.
 fn position((key, is_open): &(Vec<u8>, bool)) -> Span<'_> {
     Span { lo: key, hi: key, hi_exclusive: *is_open }
 }
@@ -236,7 +238,7 @@ fn is_after(version: &Version, at: &(Vec<u8>, bool), before: &(Vec<u8>, bool)) -
     position(at).compare_ends(&version.order, &position(before)).is_gt()
 }
 
-/// The files of the level's run in the range that end beyond the position.
+/// Returns the files of the level's run in the range that end beyond the position.
 fn remaining<'v>(
     version: &'v Version,
     asked: &Asked<'_>,

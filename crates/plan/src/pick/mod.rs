@@ -1,7 +1,10 @@
-//! Pickers: what moves down, and when.
+//! Pickers: which files move down, and when.
 //!
-//! Every job, whoever picks it, is made here out of a closure, so that I5 and
-//! I9 are kept in one place; and every picker drains every SST-log (I10).
+//! Every job of every picker is made here out of a closure, so that I5 and I9 are kept in one
+//! place; and every picker drains every SST-log (I10).
+//!
+//! Owns: the step from a closure to a move or a merge. Never does: wait; a running job in the way
+//! means no job.
 
 mod aggregate;
 mod column;
@@ -27,8 +30,8 @@ use crate::view::View;
 use alloc::sync::Arc;
 use windrow_base::{debug_invariant, invariant};
 
-/// The job that takes `seeds` and what they need to `to`: a move if nothing
-/// has to be rewritten, or a merge. `None` if a running job is in the way.
+/// Returns the job that takes `seeds` and the files that they need to `to`: a move if nothing has
+/// to be rewritten, or a merge. `None` if a running job is in the way.
 pub(crate) fn job(
     view: &View<'_>,
     seeds: impl IntoIterator<Item = Seat>,
@@ -39,7 +42,7 @@ pub(crate) fn job(
     decide(view, &closure, reason)
 }
 
-/// A closure as a move or a merge; `None` if a running job is in the way.
+/// Returns a closure as a move or a merge; `None` if a running job is in the way.
 pub(crate) fn decide(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -> Option<Decision> {
     invariant!(I5, closure.len() > 0, "a job of no file");
     if closure.len() == 1
@@ -53,9 +56,8 @@ pub(crate) fn decide(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -> 
     merge_of(view, closure, reason)
 }
 
-/// The move of a closure of one file. `None` if it has to be rewritten: it is
-/// where it goes already, or it is so wide that it had better be cut. `Idle`
-/// if a running job is in the way.
+/// Returns the move of a closure of one file. `None` if it has to be rewritten: it is where it goes
+/// already, or it is so wide that it should be cut. `Idle` if a running job is in the way.
 fn move_of(view: &View<'_>, closure: &Closure<'_>, reason: &Reason) -> Option<Decision> {
     invariant!(I5, closure.len() == 1, "{} files are to move at once", closure.len());
     let (level, part, file) = closure.files().next()?;
@@ -87,7 +89,7 @@ fn move_of(view: &View<'_>, closure: &Closure<'_>, reason: &Reason) -> Option<De
     }))
 }
 
-/// A closure as a merge; `None` if a running job is in the way.
+/// Returns a closure as a merge; `None` if a running job is in the way.
 pub(crate) fn merge_of(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -> Option<Decision> {
     let output = closure.output();
     let merge = Merge {

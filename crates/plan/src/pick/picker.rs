@@ -9,7 +9,7 @@ use crate::decision::Decision;
 use crate::tree::Version;
 use crate::view::{Settings, View};
 
-/// What moves down from the other levels, and when.
+/// Which files move down from the other levels, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Picker {
     /// From the level most over its capacity, one file and what it overlaps.
@@ -19,7 +19,7 @@ pub enum Picker {
 }
 
 impl Picker {
-    /// The most urgent job that can start now.
+    /// Returns the most urgent job that can start now.
     pub(crate) fn pick(&self, levels: Levels<'_>, view: &View<'_>) -> Decision {
         match self {
             Picker::Leveled(leveled) => leveled.pick(levels, view),
@@ -43,17 +43,17 @@ impl Picker {
         }
     }
 
-    /// Whether the use of the keyspace says what it collects.
+    /// Whether it goes by the use of the keyspace.
     pub(crate) fn is_by_dial(&self) -> bool {
         matches!(self, Picker::SstLog(log) if log.share == LogShare::Dial)
     }
 
-    /// Whether what goes into the last level goes by partitions of level 0.
+    /// Whether files enter the last level by partitions of level 0.
     pub(crate) fn takes_columns(&self) -> bool {
         matches!(self, Picker::SstLog(log) if log.mode == LogMode::Columns)
     }
 
-    /// Whether output tables are to say how hot their keys are (`hotness/`).
+    /// Whether output tables must record how hot their keys are (`hotness/`).
     pub(crate) fn wants_hotness(&self) -> bool {
         matches!(self, Picker::SstLog(log) if log.mode == LogMode::Paper)
     }

@@ -1,15 +1,17 @@
-//! Where the device has no room for what a policy wants: the merge that takes most out of its
-//! level for what it writes, of those whose output surely fits.
+//! The merge for a device without room for the policy's own choice: it takes most out of its level
+//! for the bytes that it writes, of those whose output surely fits.
 //!
-//! A job writes no more than it reads, and what it read goes once it is installed: a job that
-//! fits now leaves at least as much room as there was. In level 0 that are a few tables and what
-//! they overlap below, or, where that is too much, tables of level 0 over one point with each
-//! other; below, a file of a run. Each takes files down, or leaves fewer in level 0, so these jobs
-//! come to an end.
+//! A job writes no more than it reads, and its inputs go once it is installed: a job that fits now
+//! leaves at least as much room as there was. In level 0 it takes a few tables and those that they
+//! overlap below, or, where that is too much, merges tables of level 0 over one point with each
+//! other; below, it takes a file of a run. Each takes files down, or leaves fewer in level 0, so
+//! these jobs come to an end.
 //!
-//! They write more in all than the policy's would. Rejected: to wait until there is room. A
-//! level 0 full of small tables, most of whose entries newer ones hide, kept a device full
-//! of which a third was live.
+//! They write more in all than the policy's would. Rejected: waiting until there is room. A level 0
+//! full of small tables, most of whose entries newer ones hide, kept a device full, though only a
+//! third of its bytes was live.
+//!
+//! Owns: that choice. Never does: measure the room.
 
 use super::{decide, merge_of};
 use crate::decision::{Decision, Reason};
@@ -18,10 +20,10 @@ use crate::tree::{File, Part};
 use crate::view::View;
 use alloc::vec::Vec;
 
-/// Files of a level that are looked at, at most.
+/// Most files of a level that are looked at.
 const CANDIDATES_MAX: usize = 16;
 
-/// The merge. It reads `room_bytes` at most, and takes from levels up to `deepest`.
+/// Returns the merge. It reads `room_bytes` at most, and takes from levels up to `deepest`.
 pub(crate) fn pick(view: &View<'_>, room_bytes: u64, deepest: u32) -> Option<Decision> {
     let level0 = || down(view, (0, Part::SstLog), room_bytes).or_else(|| within(view, room_bytes));
     let deepest = deepest.min(view.version.deepest().unwrap_or(0));
@@ -33,7 +35,7 @@ pub(crate) fn pick(view: &View<'_>, room_bytes: u64, deepest: u32) -> Option<Dec
     Some(decision)
 }
 
-/// Files of half a level that no job has, some of many, the oldest first.
+/// Returns files of half a level that no job has, some of many, the oldest first.
 fn candidates(view: &View<'_>, (level, part): (u32, Part)) -> impl Iterator<Item = Seat> {
     let files = view.version.part(level, part);
     let step = files.len().div_ceil(CANDIDATES_MAX).max(1);
@@ -41,7 +43,7 @@ fn candidates(view: &View<'_>, (level, part): (u32, Part)) -> impl Iterator<Item
     (0..files.len()).rev().step_by(step).filter(idle).map(move |i| (level, part, i))
 }
 
-/// The files that overlap these, in the same half of a level.
+/// Returns the files that overlap these, in the same half of a level.
 fn neighbours(view: &View<'_>, closure: &Closure<'_>, (level, part): (u32, Part)) -> Vec<Seat> {
     let over = view.version.overlapping_span(level, part, closure.span());
     over.map(|(i, _)| (level, part, i)).collect()
@@ -51,7 +53,7 @@ fn reason(room_bytes: u64) -> Reason {
     Reason::LittleRoom { bytes: room_bytes }
 }
 
-/// Some files of a level to the next one: those that carry the largest part of the job.
+/// Takes some files of a level to the next one: those that carry the largest part of the job.
 fn down(view: &View<'_>, from: (u32, Part), room_bytes: u64) -> Option<Decision> {
     let version = view.version;
     let (to, last) = ((from.0 + 1, Part::Run), version.deepest().unwrap_or(0));
@@ -82,7 +84,7 @@ fn down(view: &View<'_>, from: (u32, Part), room_bytes: u64) -> Option<Decision>
     decide(view, &best?.1, reason(room_bytes))
 }
 
-/// Tables of level 0 over one point, as one table: of the most epochs.
+/// Merges tables of level 0 over one point into one: the most that fit.
 fn within(view: &View<'_>, room_bytes: u64) -> Option<Decision> {
     let (version, level0) = (view.version, (0, Part::SstLog));
     let allow = |file: &File| !view.busy.is_busy(file.number);

@@ -3,6 +3,8 @@
 //! Level 0 by its own policy, each run by bytes over capacity, each log below
 //! level 0 always above 1: a picker that does not feed logs empties them,
 //! whatever preset wrote them (I10).
+//!
+//! Owns: urgency. Never does: pick a file.
 
 use super::levels::Levels;
 use crate::level0::Level0;
@@ -22,8 +24,8 @@ pub struct Candidate {
     pub part: Part,
 }
 
-/// Everything that wants work, most urgent first. Files that are on their way
-/// down already do not count.
+/// Returns everything that wants work, most urgent first. Files that are on their way down already
+/// do not count.
 pub fn candidates(levels: Levels<'_>, view: &View<'_>) -> Vec<Candidate> {
     let version = view.version;
     let mut found = Vec::new();

@@ -1,22 +1,21 @@
 //! Small neighbours become one file, whether they overlap or not.
 //!
-//! Flushes that hold little and do not overlap are neither deep nor large, so no
-//! other rule asks for them, and each stays a file for ever: 400 short runs of a
-//! program that writes one key made 400 tables. Only where nothing else is to be
-//! done is a *window* of neighbours rewritten in place: epochs of level 0 that
-//! follow each other, or files of a run. A job of level 0 is its own closure (I5):
-//! what lies between two epochs of a window is in it. So is one of a run.
+//! Flushes that hold little and do not overlap are neither deep nor large, so no other rule asks
+//! for them, and each stays a file for ever: 400 short runs of a program that writes one key made
+//! 400 tables. Where no other job is due, a *window* of neighbours is rewritten in place: epochs of
+//! level 0 that follow each other, or files of a run. A job of level 0 is its own closure (I5):
+//! every epoch between two of a window is in it. So is one of a run.
 //!
-//! *No byte is rewritten often.* A window is taken if its largest member is at
-//! most a fourth of it (or half, where there are many): with each rewriting a byte
-//! comes to be in a file four times as large, until that is no longer small. And each
-//! job leaves fewer files: of a level above 0 the window holds no place at which
-//! the policy's cutter would end a file. In level 0 epochs count, and those
-//! that mostly cover one point are left to the policy of level 0, whose
-//! measure that is.
+//! *No byte is rewritten often.* A window is taken if its largest member is at most a fourth of it
+//! (or half, where there are many): with each rewriting a byte comes to be in a file four times as
+//! large, until that is no longer small. And each job leaves fewer files: of a level above 0 the
+//! window holds no place at which the policy's cutter would end a file. In level 0 epochs count,
+//! and those that mostly cover one point are left to the policy of level 0, whose measure is depth.
 //!
 //! Rejected: a limit on the number of files in level 0, which would send them down one by
 //! one, into a level 1 of as many.
+//!
+//! Owns: the windows. Never does: take a file to another level.
 
 use super::merge_of;
 use crate::cut::Cutter;
@@ -32,13 +31,13 @@ use windrow_base::{debug_invariant, invariant};
 
 /// An epoch of level 0 is small up to this part of `file_bytes`.
 const SMALL_PART_LEVEL0: u64 = 8;
-/// So is a file of a run, less than what a cut by overlap leaves (`cut/overlap.rs`).
+/// So is a file of a run, less than a cut by overlap leaves (`cut/overlap.rs`).
 const SMALL_PART_RUN: u64 = 16;
 /// Fewest members of a window.
 const MEMBERS_MIN: usize = 8;
 /// The largest member is at most this part of its window.
 const LARGEST_PART: u64 = 4;
-/// So many members are also merged if the largest is half of them.
+/// This many members are also merged if the largest is half of them.
 const MEMBERS_MANY: usize = 32;
 
 /// Files that stay together: an epoch of level 0, or one file of a run.
@@ -48,15 +47,15 @@ struct Member {
     bytes: u64,
     /// It may be merged.
     is_small: bool,
-    /// It begins a file whatever was before it.
+    /// It begins a file whatever comes before it.
     is_cut: bool,
 }
 
-/// The first window that is worth a job, from the top of the tree down.
-/// `cutter` ends the files of an output into a level.
+/// Returns the first window that is worth a job, from the top of the tree down. `cutter` ends the
+/// files of an output into a level.
 pub(crate) fn pick(view: &View<'_>, cutter: impl Fn(u32) -> Cutter) -> Option<Decision> {
     let log = view.version.part(0, Part::SstLog);
-    // The oldest epochs first: what comes after them is not finished.
+    // The oldest epochs first: the windows after them are not finished.
     let found = windows(&epochs(view, log), view.settings.file_bytes)
         .filter(|window| is_wide(view, &log[window.clone()]))
         .last();

@@ -1,5 +1,5 @@
-//! `sst_log`: L2SM's picker. A file leaves its run for the SST-log of its level, which
-//! costs an edit; what leaves the log goes down together (`aggregate.rs`).
+//! `sst_log`: L2SM's picker. A file leaves its run for the SST-log of its level, which costs an
+//! edit; files leave the log together (`aggregate.rs`).
 //!
 //! *Paper*: into the log by combined weight; logs of all levels but the last,
 //! sized by the paper's rule. *Closed*: into the log round robin. Choosing the file
@@ -7,11 +7,15 @@
 //! 9.8 for uniform updates, 7.6 against 5.9 for zipf, 10.8 against 8.5 where they
 //! cluster (`docs/policies/l2sm.md`).
 //!
-//! *Columns*: as closed, but that what goes into the last level takes all above it along (`column.rs`).
+//! *Columns*: as closed, but files that go into the last level take all tables above it along
+//! (`column.rs`).
 //!
 //! Levels without a log of this policy are run as `leveled` runs them: the
 //! deepest one, those past `levels`, and any that the shape gives no room,
 //! whose log drains (I10).
+//!
+//! Owns: the sizes of the SST-logs, and when they fill and empty. Never does: rewrite a file to
+//! fill one.
 
 use super::aggregate::{ABSORB_FILES_MAX, Log, free_bytes};
 use super::column;
@@ -75,7 +79,7 @@ pub struct SstLog {
     pub depth: u32,
 }
 
-/// What a log may hold, by the capacity of its level.
+/// Bytes of a log, by the capacity of its level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LogShare {
     /// Not by that, but by `omega`.
@@ -91,7 +95,7 @@ pub enum LogShare {
     Dial,
 }
 
-/// What the logs may hold; `None` for a level whose log is not fed.
+/// The most bytes of each log; `None` for a level whose log is not fed.
 struct Limits(Vec<Option<u64>>);
 
 impl Limits {
@@ -101,8 +105,8 @@ impl Limits {
 }
 
 impl SstLog {
-    /// The most urgent job that can start now. Moves into a log first: they
-    /// cost nothing, and make room in the run for what comes from above.
+    /// Returns the most urgent job that can start now. Moves into a log first: they cost nothing,
+    /// and make room in the run for files from above.
     pub fn pick(&self, levels: Levels<'_>, view: &View<'_>) -> Decision {
         let limits = self.limits(levels, view.version, view.settings);
         self.fill(levels, view, &limits)
@@ -114,7 +118,7 @@ impl SstLog {
             .unwrap_or(Decision::Idle)
     }
 
-    /// What `level`'s SST-log may hold in bytes; `None` if it is not fed, and drained.
+    /// The most bytes of `level`'s SST-log; `None` if it is not fed, and drained.
     pub fn log_limit(
         &self,
         levels: Levels<'_>,
@@ -184,7 +188,7 @@ impl SstLog {
         Some(fed.iter().map(|n| wanted(n) * part).collect())
     }
 
-    /// Everything that wants to go down, most urgent first.
+    /// Returns everything that wants to go down, most urgent first.
     fn due(&self, levels: Levels<'_>, view: &View<'_>, limits: &Limits) -> Vec<Candidate> {
         let scored = |candidate: Candidate| {
             let Candidate { level, part, .. } = candidate;
@@ -274,7 +278,7 @@ impl SstLog {
         })
     }
 
-    /// Carries something down.
+    /// Returns a job that takes files down.
     fn empty(
         &self,
         levels: Levels<'_>,

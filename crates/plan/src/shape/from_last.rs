@@ -1,11 +1,11 @@
 //! `base=last`: capacities from the last level up.
 //!
-//! The last of L levels holds what it holds. The capacity of each level above it is
-//! that of the one below divided by the shape's ratio, as in RocksDB's dynamic level
-//! sizes and as Autumn's section 3.1 asks for ("Space Amplification"). So the last level is
-//! always the ratio `t` larger than what can shadow it, whatever the size of the data.
-//! Capacities that are fixed from the top down leave a last level that is a fraction of
-//! its capacity, next to a level above it that is as large.
+//! The last of L levels has no limit. The capacity of each level above it is that of the one below
+//! divided by the shape's ratio, as in RocksDB's dynamic level sizes and as Autumn's section 3.1
+//! asks for ("Space Amplification"). So the last level is always the ratio `t` larger than the
+//! level that can shadow it, whatever the size of the data. Capacities that are fixed from the top
+//! down leave a last level that is a fraction of its capacity, next to a level above it that is as
+//! large.
 //!
 //! Level 1 grows with the data, and its partitions keep its jobs small. Once its
 //! capacity passes `level_base_bytes`, a level is *inserted* on top: one edit renames
@@ -17,6 +17,8 @@
 //! Rejected: to insert below level 0 without renaming, by numbers that leave gaps.
 //! Every loop over levels would meet empty ones, and a manifest is written once for each
 //! eightfold growth.
+//!
+//! Owns: those capacities, and when a level is inserted or removed. Never does: move data.
 
 use crate::decision::{Decision, Reason, Reshape};
 use crate::tree::{LEVELS_MAX, Version};
@@ -24,7 +26,8 @@ use crate::view::{Settings, View};
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
 
-/// A level is removed once what would be level 1 has less than this part of what inserts one.
+/// A level is removed once its successor as level 1 would have less than this part of the bytes
+/// that insert one.
 const REMOVE_PART: u64 = 2;
 
 /// Capacities of a tree from its last level up.
@@ -36,8 +39,8 @@ pub(super) struct FromLast<R> {
 }
 
 impl<R: Fn(u32, u32) -> f64> FromLast<R> {
-    /// Capacity of `level`'s run in bytes; 0 for level 0, which has none, and for a level 1
-    /// that is to be removed. The last level has no limit.
+    /// Capacity of `level`'s run in bytes; 0 for level 0, which has none, and for a level 1 that
+    /// will be removed. The last level has no limit.
     pub(super) fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
         let levels = version.planned_levels();
         match level {
@@ -48,7 +51,8 @@ impl<R: Fn(u32, u32) -> f64> FromLast<R> {
         }
     }
 
-    /// What `level` may hold of a tree of L levels: what the last one has, divided by the ratios between.
+    /// Returns the share of `level` in a tree of L levels: the last one's bytes, divided by the
+    /// ratios between.
     fn share(&self, version: &Version, levels: u32, level: u32) -> f64 {
         invariant!(S1, (1..=levels).contains(&level), "level {level} of {levels}");
         let last = version.level(levels).map_or(0, |last| last.bytes()) as f64;
@@ -57,15 +61,15 @@ impl<R: Fn(u32, u32) -> f64> FromLast<R> {
         last / ratios
     }
 
-    /// A level to insert, if one is due.
+    /// Returns the reason to insert a level, if one is due.
     fn inserts(&self, version: &Version, settings: &Settings, levels: u32) -> Option<Reason> {
         let (bytes, limit) = (self.share(version, levels, 1) as u64, settings.level_base_bytes);
         let reason = Reason::InsertLevel { levels: levels + 1, bytes, limit };
         (bytes > limit && levels + 2 < LEVELS_MAX).then_some(reason)
     }
 
-    /// A level to remove, if one is superfluous: of a tree without it, level 1 would
-    /// have less than half of what inserts one.
+    /// Returns the reason to remove a level, if one is superfluous: of a tree without it, level 1
+    /// would have less than half of the bytes that insert one.
     fn removes(&self, version: &Version, settings: &Settings, levels: u32) -> Option<Reason> {
         let fewer = levels.checked_sub(1).filter(|&n| n >= 1)?;
         let bytes = self.share(version, levels, 2) as u64;
@@ -73,10 +77,9 @@ impl<R: Fn(u32, u32) -> f64> FromLast<R> {
         (bytes < limit).then_some(Reason::RemoveLevel { levels: fewer, bytes, limit })
     }
 
-    /// The insertion or removal that is due. One that is due and not possible yet is
-    /// `Idle`: no job begins until those that run have ended, since they know levels by
-    /// their numbers. Nothing of it while a table is damaged: jobs
-    /// that wait for it would wait for ever.
+    /// Returns the insertion or removal that is due. One that is due and not possible yet is
+    /// `Idle`: no job begins until those that run have ended, since they know levels by their
+    /// numbers. `None` while a table is damaged: jobs that wait for it would wait for ever.
     pub(super) fn reshape(&self, view: &View<'_>) -> Option<Decision> {
         let (version, levels) = (view.version, view.version.planned_levels());
         if view.busy.is_damaged() {
@@ -105,7 +108,7 @@ impl<R: Fn(u32, u32) -> f64> FromLast<R> {
     }
 }
 
-/// Where round-robin picking goes on in each level, under its new number.
+/// Returns where round-robin picking goes on in each level, under its new number.
 fn renamed_cursors(version: &Version, is_insertion: bool) -> Vec<(u32, Option<Vec<u8>>)> {
     let cursor = |level: u32| version.cursor(level).map(<[u8]>::to_vec);
     let last = version.cursors.len() as u32;

@@ -18,6 +18,9 @@
 //! Both compare with the capacity of the last level, one with L levels and the
 //! other with L-1, so that between a step and its undoing the data must grow or
 //! shrink fourfold, whatever `t` and `c` are.
+//!
+//! Owns: the capacities, and when L changes. Never does: pick a file, but to empty level L-1 before
+//! it goes.
 
 use super::from_last::FromLast;
 use crate::decision::{Decision, Reason, Reshape};
@@ -30,7 +33,7 @@ use windrow_base::{debug_invariant, invariant};
 /// The tree shrinks when it would fill only this part of the last level.
 const SHRINK_PART: u64 = 4;
 
-/// What level 1 holds as the tree grows.
+/// The capacity of level 1 as the tree grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Base {
     /// Always `level_base_bytes`, so that jobs out of level 0 stay as small as
@@ -39,8 +42,8 @@ pub enum Base {
     Constant,
     /// As Eq. 5 has it: it grows by 1/c with every level.
     Growing,
-    /// What is left of the last level's bytes when divided by all ratios; `level_base_bytes` at
-    /// most: `shape/from_last.rs`.
+    /// The last level's bytes divided by all ratios; `level_base_bytes` at most:
+    /// `shape/from_last.rs`.
     Last,
 }
 
@@ -51,7 +54,7 @@ pub struct Garnering {
     pub t: f64,
     /// How much less each ratio is than the one above it; in (0, 1].
     pub c: f64,
-    /// What level 1 holds.
+    /// The capacity of level 1.
     pub base: Base,
 }
 
@@ -97,7 +100,7 @@ impl Garnering {
         (plain / libm::pow(self.c, exponent)) as u64
     }
 
-    /// A change of L that is due and possible now.
+    /// Returns a change of L that is due and possible now.
     pub fn reshape(&self, view: &View<'_>) -> Option<Decision> {
         if self.base == Base::Last {
             return self.capacities().reshape(view);
@@ -107,8 +110,8 @@ impl Garnering {
         Some(Decision::Reshape(reshape))
     }
 
-    /// Where level 1 is the last and its capacity constant, this gives it no
-    /// room; its files then go to level 2 in the ordinary way.
+    /// Adds a level. Where level 1 is the last and its capacity constant, this gives it no room;
+    /// its files then go to level 2 in the ordinary way.
     fn grow(&self, view: &View<'_>, levels: u32) -> Option<Reshape> {
         let capacity = self.capacity_of(levels, view.settings, levels);
         let bytes = view.version.part_bytes(levels, Part::Run);
@@ -124,9 +127,9 @@ impl Garnering {
         })
     }
 
-    /// I3 holds after renaming because nothing lies between the two levels, and
-    /// I4 because epochs stay and the log they come to is empty. No job may be
-    /// under way to either level: its edit would name the wrong one.
+    /// Removes a level. I3 holds after renaming because nothing lies between the two levels, and I4
+    /// because epochs stay and the log they come to is empty. No job may be under way to either
+    /// level: its edit would name the wrong one.
     fn shrink(&self, view: &View<'_>, levels: u32) -> Option<Reshape> {
         let reason = self.wants_shrink(view, levels)?;
         let version = view.version;
@@ -161,10 +164,10 @@ impl Garnering {
         (bytes < capacity / SHRINK_PART).then_some(reason)
     }
 
-    /// One step of emptying level L-1 of a tree that is to shrink: its log
-    /// oldest first, then its run. Asked for when the picker has nothing to do,
-    /// so that it takes no turn from what readers or writers wait for. It ends:
-    /// every step takes a file off level L-1, and nothing but writes adds one.
+    /// Returns the next job that empties level L-1 of a tree that will shrink: its log oldest
+    /// first, then its run. Asked for when the picker has nothing to do, so that it delays no work
+    /// that readers or writers wait for. It ends: every step takes a file off level L-1, and only
+    /// writes add one.
     pub fn drain(&self, view: &View<'_>) -> Option<Decision> {
         if self.base == Base::Last {
             return None;

@@ -1,7 +1,9 @@
 //! `leveling(t)`: level n holds `base * t^(n-1)` bytes.
 //!
-//! The classical shape: every level is t times the one above it. The deepest
-//! level is whichever was reached; when it fills, a new one begins below it.
+//! The classical shape: every level is t times the one above it. The deepest level is the last that
+//! data has reached; when it fills, a new one begins below it.
+//!
+//! Owns: the formula. Never does: change L, but with `base=last`.
 
 use super::Base;
 use super::from_last::FromLast;
@@ -18,7 +20,7 @@ pub struct Leveling {
     pub t: f64,
     /// Ratio of level 2 to level 1 (vLSM's Phi); equal to `t` in the plain shape.
     pub phi: f64,
-    /// What level 1 holds: `Constant`, or `Last` for capacities from the last level up.
+    /// The capacity of level 1: `Constant`, or `Last` for capacities from the last level up.
     pub base: Base,
 }
 
@@ -45,7 +47,7 @@ impl Leveling {
         FromLast { ratio: move |level, _| if level == 2 { phi } else { t } }
     }
 
-    /// A level to insert or remove, if one is due.
+    /// Returns the insertion or removal of a level, if one is due.
     pub(crate) fn reshape(&self, view: &View<'_>) -> Option<Decision> {
         (self.base == Base::Last).then(|| self.capacities().reshape(view))?
     }

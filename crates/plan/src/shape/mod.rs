@@ -47,8 +47,8 @@ impl Shape {
         *base == Base::Last
     }
 
-    /// A change of the number of levels that is planned for, before anything else.
-    /// `Idle` if it has to wait for the jobs that run, and nothing may begin before it.
+    /// Returns a change of the number of levels that is planned for; it goes first. `Idle` if it
+    /// has to wait for the jobs that run, and nothing may begin before it.
     pub(crate) fn reshape(&self, view: &View<'_>) -> Option<Decision> {
         let reshape = match self {
             Shape::Leveling(leveling) => leveling.reshape(view),
@@ -59,7 +59,8 @@ impl Shape {
         reshape
     }
 
-    /// What takes data to where the shape wants it, when nothing is over its capacity.
+    /// Returns a job that takes data to where the shape wants it, when nothing is over its
+    /// capacity.
     pub(crate) fn drain(&self, view: &View<'_>) -> Option<Decision> {
         match self {
             Shape::Leveling(_) => None,

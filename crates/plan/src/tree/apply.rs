@@ -1,8 +1,8 @@
 //! The step from one version to the next.
 //!
-//! Owns: what an edit does to a tree, what it must not do, the edit of a flush, and
-//! the edits that make a tree from nothing. Never changes a version: an edit gives
-//! a new one, which shares every level that the edit does not touch (I7).
+//! Owns: the effect of an edit on a tree, the edits that are refused, the edit of a flush, and the
+//! edits that make a tree from nothing. Never does: change a version; an edit gives a new one,
+//! which shares every level that the edit does not touch (I7).
 
 use super::check;
 use super::edit::Edit;
@@ -62,8 +62,8 @@ impl Edit {
         gone == added && self.flushed_through.is_none()
     }
 
-    /// Numbers of the files whose data goes with this edit: removed and not
-    /// added again. What a move takes and puts back stays on disk (I2).
+    /// Numbers of the files whose data goes with this edit: removed and not added again. A file
+    /// that a move takes and puts back stays on disk (I2).
     pub fn obsolete(&self) -> impl Iterator<Item = FileNumber> + '_ {
         // Sorted: an edit that renames levels has every file of the tree.
         let mut kept: Vec<FileNumber> = self.added.iter().map(|a| a.2.number).collect();
@@ -73,7 +73,7 @@ impl Edit {
 }
 
 impl Version {
-    /// The version after `edit`. Untouched levels are shared (`Arc::ptr_eq`).
+    /// Returns the version after `edit`. Untouched levels are shared (`Arc::ptr_eq`).
     ///
     /// # Errors
     /// `Corruption` if the edit is impossible here (I1, I2, I4): edits may
@@ -131,7 +131,7 @@ impl Version {
         Ok(version)
     }
 
-    /// I2: what is added is new, or moves.
+    /// I2: an added file is new, or moves.
     fn check_numbers(&self, edit: &Edit) -> Result<()> {
         let mut numbers: Vec<FileNumber> = edit.added.iter().map(|a| a.2.number).collect();
         numbers.sort_unstable();
@@ -209,8 +209,8 @@ impl Version {
         check::all(self)
     }
 
-    /// This version as edits from [`Version::empty`]: one, or where files take more
-    /// than `SNAPSHOT_EDIT_BYTES` to describe, several that add some each.
+    /// Returns this version as edits from [`Version::empty`]: one, or where files take more than
+    /// `SNAPSHOT_EDIT_BYTES` to describe, several that add some each.
     pub fn snapshot_edits(&self) -> Vec<Edit> {
         let (mut edits, mut bytes) = (vec![Edit::default()], 0);
         for (n, part, file) in self.files() {
@@ -229,7 +229,7 @@ impl Version {
         edits
     }
 
-    /// All but the files.
+    /// Returns an edit of all but the files.
     fn fields_edit(&self) -> Edit {
         Edit {
             shape_levels: Some(self.shape_levels),

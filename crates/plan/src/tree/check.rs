@@ -1,10 +1,11 @@
-//! The invariants that metadata can show, asked of a whole version.
+//! Checks a whole version for the invariants that metadata can show.
 //!
-//! [`Version::apply`] checks what an edit touches; [`Version::check`] asks
-//! everything, for tests, for `verify`, and after every edit of a small tree in
-//! debug builds.
-//! I3 and I4 speak of keys: metadata refutes them only where two files are
-//! known to share a key, which their point bounds are.
+//! [`Version::apply`] checks the files that an edit touches; [`Version::check`] checks all, for
+//! tests, for `verify`, and after every edit of a small tree in debug builds. I3 and I4 speak of
+//! keys: metadata refutes them only where two files are known to share a key, which their point
+//! bounds are.
+//!
+//! Owns: those checks. Never does: change a version, or read a table.
 
 use super::file::{File, Part};
 use super::version::{LEVELS_MAX, Version};
@@ -14,7 +15,7 @@ use alloc::sync::Arc;
 use windrow_base::key::KEY_BYTES_MAX;
 use windrow_base::{Error, Result};
 
-/// All of them.
+/// Checks all of them.
 ///
 /// # Errors
 /// `Corruption` naming the level and files at fault.
@@ -81,7 +82,7 @@ fn pair(version: &Version, upper: &Arc<File>, lower: &Arc<File>) -> Result<()> {
         upper.number, lower.number
     )))
 }
-/// The boundaries of the partitions ascend, and are keys.
+/// Checks that the boundaries of the partitions ascend, and are keys.
 ///
 /// # Errors
 /// `Corruption` if not.

@@ -1,4 +1,4 @@
-//! Betweenness (I5): the one place that says what a job must take along.
+//! The closure of a job (I5): the one place that decides which files it must take along.
 //!
 //! Give every file its place in read order (level; run before log; newest
 //! epoch first) and the output its place too. A job is right exactly if, for
@@ -8,20 +8,22 @@
 //! 1. start from the seeds;
 //! 2. for each member, add every file that overlaps it and whose place lies
 //!    between the member's and the output's, both ends included;
-//! 3. repeat 2 for what was added, until nothing is;
+//! 3. repeat 2 for the added files, until none is added;
 //! 4. if the output is a run, add the run's files in the hull of all members,
 //!    so that no output can cover an idle file in a gap (I9).
 //!
-//! All the rules one finds in books are cases of step 2. What leaves log n
-//! downward meets the older files of log n, then run n+1: closed under
-//! older-and-overlapping. What leaves run n downward meets all of log n. What
-//! is drained from log n into run n goes the other way: closed under
-//! newer-and-overlapping. A lone file may be moved without rewriting exactly
-//! if its closure is itself. Level 0 is a log like any other.
+//! All the rules one finds in books are cases of step 2. Files that leave log n downward take the
+//! older files of log n, then run n+1: closed under older-and-overlapping. Files that leave run n
+//! downward take all of log n. Files that are drained from log n into run n go the other way:
+//! closed under newer-and-overlapping. A lone file may be moved without rewriting exactly if its
+//! closure is itself. Level 0 is a log like any other.
 //!
-//! The set is the smallest that is right: hulls stand for keys, since metadata
-//! knows no more, and steps 2 and 3 add only what they must. A single seed
-//! gives a connected range, since each member overlaps one before it.
+//! The set is the smallest that is right: a hull counts as all its keys, since metadata knows no
+//! more, and steps 2 and 3 add only what they must. A single seed gives a connected range, since
+//! each member overlaps one before it.
+//!
+//! Owns: the closure, and whether a file may move as it is. Never does: choose seeds, or wait for a
+//! busy file.
 
 use super::file::{File, Part, Place};
 use super::span::Span;
@@ -47,8 +49,8 @@ pub struct Closure<'v> {
     files: usize,
 }
 
-/// Closes `seeds` for an output into `to`. `None` if there is no seed, or if a
-/// file is needed that `allow` refuses (it is busy: wait).
+/// Closes `seeds` under I5 for an output into `to`. `None` if there is no seed, or if a file is
+/// needed that `allow` refuses (it is busy: wait).
 ///
 /// An output into a log takes the epoch of its newest input there, or the next
 /// epoch if it has none.
@@ -208,7 +210,7 @@ impl<'v> Closure<'v> {
         inputs
     }
 
-    /// A file outside that lies between a member and the output, asked of every pair: the
+    /// Returns a file outside that lies between a member and the output. It tests every pair: the
     /// definition of I5, where [`close`] takes steps.
     fn left_between(&self) -> Option<FileNumber> {
         let order = &self.version.order;

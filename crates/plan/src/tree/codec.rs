@@ -1,4 +1,4 @@
-//! Edits as bytes: what the manifest stores of a tree.
+//! Edits as bytes: the manifest's form of a change to a tree.
 //!
 //! An edit is a sequence of fields `tag varint, length varint, payload`. The
 //! lowest bit of a tag is its must-understand bit: a reader that does not know
@@ -41,6 +41,8 @@
 //!
 //! A field that does not repeat and is there twice is corruption; number, uid,
 //! bytes, smallest and largest must be there.
+//!
+//! Owns: the tags and the payloads. Never does: check an edit against a tree (`apply.rs`).
 
 use super::edit::Edit;
 use super::file::{File, Part};
@@ -139,7 +141,7 @@ impl Edit {
             put_varint_field(out, tag::FLUSHED_THROUGH, through);
         }
         if cfg!(debug_assertions) {
-            // Tests encode what is refused.
+            // Tests also encode edits that are refused.
             let again = Edit::decode(&out[begin..]);
             let is_other = again.is_ok_and(|again| again != *self);
             debug_invariant!(I2, !is_other, "an edit is read again as another one");
@@ -346,7 +348,7 @@ fn get_bounded(field: &mut Decoder<'_>, max: u64) -> Result<u64> {
     Err(Error::corruption(format!("{value} is too large for its field")))
 }
 
-/// A file number or epoch: what comes next is counted on from it.
+/// Reads a file number or epoch; the next one is counted on from it.
 fn get_counter(field: &mut Decoder<'_>) -> Result<u64> {
     get_bounded(field, COUNTER_MAX)
 }

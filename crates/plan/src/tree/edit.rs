@@ -1,7 +1,6 @@
-//! A change from one version to the next: what a manifest record says of a tree.
+//! A change from one version to the next, as a manifest record stores it of a tree.
 //!
-//! Owns the list of changes. What they do to a version is `apply.rs`; their bytes
-//! are `codec.rs`.
+//! Owns: the list of changes. Never does: apply them (`apply.rs`) or encode them (`codec.rs`).
 
 use super::file::{File, Part};
 use alloc::sync::Arc;

@@ -1,6 +1,6 @@
-//! What the tree knows of one table file: its identity, bounds and counts.
+//! The metadata of one table file: its identity, bounds and counts.
 //!
-//! Owns metadata only. Never opens a file: handles live with the engine.
+//! Owns: metadata alone. Never does: open a file; handles live with the engine.
 
 use super::span::Span;
 use alloc::format;
@@ -83,8 +83,8 @@ pub struct File {
     pub seq_min: SeqNo,
     /// Largest sequence number of any entry.
     pub seq_max: SeqNo,
-    /// Its entries have no sequence number in the file: it was ingested, and all of them have
-    /// the one that is its smallest and largest here.
+    /// Whether the file was ingested: its entries have no sequence number in it, and all of them
+    /// have the one that is its smallest and largest here.
     pub is_ingested: bool,
     /// When it entered the SST-log of its level (I4); 0 in a run.
     pub epoch: Epoch,
@@ -98,7 +98,7 @@ pub struct File {
     pub filter_bytes: u64,
     /// How hot its keys were when it was written (L2SM's H; `hotness/`).
     pub hotness: u64,
-    /// What the filter memory policy remembers of the file; opaque here.
+    /// The filter memory policy's record of the file; opaque here.
     pub statistics: Vec<u8>,
 }
 
@@ -127,15 +127,14 @@ impl File {
         }
     }
 
-    /// The same file at another epoch (0 for a run).
+    /// Returns the file at another epoch (0 for a run).
     #[must_use]
     pub fn at_epoch(&self, epoch: Epoch) -> File {
         File { epoch, ..self.clone() }
     }
 
-    /// The same file, whose equal bounds are one key in memory. Bounds are shared
-    /// with every clone: keys can be as long as 64 KiB, and there are two or four
-    /// of them for each table.
+    /// Returns the file with equal bounds as one key in memory. Bounds are shared with every clone:
+    /// keys can be as long as 64 KiB, and there are two or four of them for each table.
     #[must_use]
     pub fn sharing_bounds(mut self) -> File {
         if let Some((first, last)) = &mut self.point_bounds {
@@ -168,7 +167,7 @@ impl File {
         self.tombstones() > 0 || self.expiring_entries > 0
     }
 
-    /// Checks what the metadata says of itself, in the half it is to be in.
+    /// Checks the metadata by itself, for the half of a level that the file enters.
     ///
     /// # Errors
     /// `Corruption` naming the file and the fault: metadata may come from disk.
@@ -193,7 +192,7 @@ impl File {
         Err(Error::corruption(format!("table {}: {fault}", self.number)))
     }
 
-    /// The sequence number that its entries are given as they are read; 0: they have their own.
+    /// The sequence number that its entries get as they are read; 0: they have their own.
     pub fn given_seq(&self) -> SeqNo {
         if self.is_ingested { self.seq_min } else { 0 }
     }

@@ -1,7 +1,7 @@
 //! One level: a run of disjoint files, and an SST-log of files that may overlap.
 //!
-//! Owns the order of files within a level and what is cached of it: bytes,
-//! numbers, depth. Never looks at another level.
+//! Owns: the order of files within a level, and its cached sums: bytes, numbers, depth. Never does:
+//! look at another level.
 
 use super::file::{File, Part};
 use super::span::Span;
@@ -34,7 +34,7 @@ pub struct Level {
 pub struct Deepest<'a> {
     /// How many files cover it.
     pub depth: u32,
-    /// A key that so many files cover.
+    /// A key that this number of files covers.
     pub key: &'a [u8],
 }
 
@@ -69,7 +69,7 @@ pub fn deepest_point<'a>(
 }
 
 impl Level {
-    /// A level of these files, in any order.
+    /// Builds a level of these files, in any order.
     ///
     /// # Errors
     /// `Corruption` where they break I1 or I4.
@@ -129,7 +129,7 @@ impl Level {
         }
     }
 
-    /// Whether one of `sorted` numbers is in the level, and which.
+    /// Returns one of the `sorted` numbers that is in the level, if any is.
     pub(super) fn find_any(&self, sorted: &[FileNumber]) -> Option<FileNumber> {
         let (&first, &last) = (sorted.first()?, sorted.last()?);
         debug_invariant!(I2, sorted.is_sorted(), "numbers to search in are not sorted");
@@ -158,9 +158,9 @@ impl Level {
         self.run[self.run_overlapping(order, span)].iter().map(|f| f.bytes).sum()
     }
 
-    /// The level without the files `removed` (numbers with their half) and
-    /// with those added. Neighbours of what is added are checked, so that a
-    /// level that was in order stays so; the rest is copied.
+    /// Returns the level without the files `removed` (numbers with their half) and with those
+    /// added. The neighbours of each added file are checked, so that a level that was in order
+    /// stays so; the rest is copied.
     ///
     /// # Errors
     /// `Corruption` if a removed file is not there or an added one breaks I1 or I4.
@@ -317,8 +317,8 @@ fn disjoint(order: &KeyOrder, a: &File, b: &File) -> bool {
 
 type Spliced = (Vec<Arc<File>>, Vec<FileNumber>);
 
-/// `old` without the indices `gone`, with `added` (sorted) put in where
-/// `before` says; every new file must agree with its neighbours.
+/// Returns `old` without the indices `gone`, with `added` (sorted) put in where `before` says;
+/// every new file must agree with its neighbours.
 fn splice(
     (old, old_numbers): (&[Arc<File>], &[FileNumber]),
     gone: &[usize],

@@ -1,6 +1,8 @@
-//! The immutable tree: files, levels, versions, the edits between them, and
-//! the two questions that the invariants turn on: what a job must take along
-//! (`closure`, I5), and what it may not contradict (`outside`, I6).
+//! The immutable tree: files, levels, versions, and the edits between them.
+//!
+//! Owns: the tree as metadata, and the two questions that the invariants turn on: which files a job
+//! must take along (`closure`, I5), and which it may not contradict (`outside`, I6). Never does:
+//! choose a job, or open a table.
 
 mod apply;
 mod check;

@@ -1,5 +1,5 @@
-//! What a job may not contradict (I6): the files outside it that lie at or
-//! below the place of its output, and so are older for every key they share.
+//! The files that a job may not contradict (I6): those outside it that lie at or below the place of
+//! its output, and so are older for every key they share.
 //!
 //! A tombstone may go, an operand be resolved without a base, an expired entry
 //! vanish, only for keys that none of these files can hold. Range tombstones in
@@ -7,6 +7,8 @@
 //!
 //! Built once per job as a list of disjoint intervals; asked once per key in
 //! ascending order, it moves one cursor.
+//!
+//! Owns: that set of ranges. Never does: read a table; bounds are enough.
 
 use super::file::{File, Part, Place};
 use super::span::Span;
@@ -17,8 +19,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::{KeyOrder, debug_invariant};
 
-/// Whether no file that is later in read order overlaps this one: then its
-/// tombstones hide nothing, and nothing of it need be kept as one.
+/// Whether no file that is later in read order overlaps this one: then its tombstones hide nothing,
+/// and none need be kept.
 pub fn nothing_older(version: &Version, level: u32, part: Part, file: &File) -> bool {
     let is_there = version.level(level).is_some_and(|at| at.find(part, file.number).is_some());
     debug_invariant!(I6, is_there, "table {} is not in level {level}", file.number);
@@ -43,10 +45,10 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// What the job may not contradict in this version.
+    /// Collects the files that the job may not contradict in this version.
     ///
-    /// It stays true while the job runs: whatever enters below meanwhile is
-    /// made of files that are below now (I5, I9).
+    /// The set stays valid while the job runs: a file that enters below meanwhile is made of files
+    /// that are below now (I5, I9).
     pub fn new(version: &Version, merge: &Merge) -> Outside {
         let inputs: BTreeSet<_> =
             merge.inputs.iter().flat_map(|i| &i.files).map(|f| f.number).collect();
@@ -61,7 +63,7 @@ impl Outside {
         Outside::below(version, merge.output_place(), &span, |f| inputs.contains(&f.number))
     }
 
-    /// The files in `span` at or below `place` that `inside` does not claim.
+    /// Collects the files in `span` at or below `place` that `inside` does not claim.
     pub fn below(
         version: &Version,
         place: Place,

@@ -2,6 +2,8 @@
 //!
 //! A span is closed at its start; its end is a key that is in it, or, where a
 //! range tombstone reaches further than any entry, a key that is just not.
+//!
+//! Owns: ranges and their comparison. Never does: compare keys but by the keyspace's order.
 
 use core::cmp::Ordering;
 use windrow_base::{KeyOrder, debug_invariant};

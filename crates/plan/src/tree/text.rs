@@ -7,13 +7,14 @@
 //! L1.run 5 [c,f) tombstones=40 ranges=1
 //! ```
 //!
-//! A line of a file is level and half, number, bounds (`[lo,hi]`, or `[lo,hi)`
-//! for an exclusive end), then any of `epoch=`, `bytes=` (K, M, G), `entries=`,
-//! `tombstones=`, `ranges=`, `seq=min-max`, `points=lo-hi` or `points=none`,
-//! `created=`, `ingested=`, `expiring=count@ms`, `hotness=`, `uid=`. Other lines: `shape_levels`, `next_epoch`,
-//! `boundaries k k`, `cursor level key`, `flushed_through`. Keys are printable
-//! ASCII without `[],()-%` and spaces, anything else as `%xx`.
+//! A line of a file is level and half, number, bounds (`[lo,hi]`, or `[lo,hi)` for an exclusive
+//! end), then any of `epoch=`, `bytes=` (K, M, G), `entries=`, `tombstones=`, `ranges=`,
+//! `seq=min-max`, `points=lo-hi` or `points=none`, `created=`, `ingested=`, `expiring=count@ms`,
+//! `hotness=`, `uid=`. Other lines: `shape_levels`, `next_epoch`, `boundaries k k`,
+//! `cursor level key`, `flushed_through`. Keys are printable ASCII without `[],()-%` and spaces,
+//! anything else as `%xx`.
 //!
+//! Owns: the text form and its defaults. Never does: store a tree: the manifest has `codec.rs`.
 
 use super::edit::Edit;
 use super::file::{File, Part};
@@ -28,10 +29,10 @@ use windrow_base::{Error, KeyOrder, Result};
 impl FromStr for Version {
     type Err = Error;
 
-    /// Builds a tree in bytewise order from its text. What a line does not say
-    /// is a default: 1 MiB, 100 entries, no tombstones, points over the whole bounds (up
-    /// to `lo` if the end is exclusive), sequence numbers equal to the file number, epochs from
-    /// the last log line of a level up.
+    /// Builds a tree in bytewise order from its text. An attribute that a line lacks has its
+    /// default: 1 MiB, 100 entries, no tombstones, points over the whole bounds (up to `lo` if the
+    /// end is exclusive), sequence numbers equal to the file number, epochs from the last log line
+    /// of a level up.
     ///
     /// # Errors
     /// `InvalidArgument` naming the line for what cannot be read, `Corruption`

@@ -1,8 +1,8 @@
 //! The tree of one keyspace at one moment, as metadata.
 //!
-//! Owns: the levels and what the policies persist (boundaries, cursors, L, epochs).
-//! Never changes: an edit gives a new version (`apply.rs`), which shares every
-//! level that the edit does not touch (I7).
+//! Owns: the levels, and the state that policies persist (boundaries, cursors, L, epochs). Never
+//! changes: an edit gives a new version (`apply.rs`), which shares every level that the edit does
+//! not touch (I7).
 
 use super::file::{File, Part};
 use super::level::Level;
@@ -75,8 +75,8 @@ impl Version {
         deepest.map(|n| n as u32)
     }
 
-    /// L: the number of levels planned for, or as many as there are. They are
-    /// more after another shape, or a manual compaction, went deeper.
+    /// L: the number of levels planned for, or the number that there are. There are more after
+    /// another shape, or a manual compaction, went deeper.
     pub fn planned_levels(&self) -> u32 {
         let levels = self.shape_levels.max(self.deepest().unwrap_or(0)).max(1);
         debug_invariant!(S1, levels <= LEVELS_MAX, "a plan for {levels} levels");

@@ -1,8 +1,7 @@
-//! Merlin's estimates against the truth, on the set-up of its paper scaled to
-//! a fiftieth: a tree under updates and merges is asked for keys of which half
-//! exist; every so often all queries so far are replayed against the tree as
-//! it is then, and z of every file is compared with its estimate, and with that
-//! of the naive rule (counters that merges average).
+//! Merlin's estimates against the truth, on the set-up of its paper scaled to a fiftieth. A tree
+//! under updates and merges is asked for keys, half of them absent. Every so often all queries so
+//! far are replayed against the present tree, and z of every file is compared with its estimate,
+//! and with that of the naive rule (counters that merges average).
 
 use crate::solver::Random;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What a job's filters may take of the tree's memory.
+//! The part of the tree's memory that a job's filters may take.
 
 use std::sync::Arc;
 use windrow_base::KeyOrder;
@@ -34,12 +34,12 @@ fn tree_held_by(holder: u32, held: f64) -> Version {
     Version::empty(KeyOrder::Bytewise).apply(&edit).unwrap()
 }
 
-/// What a job that writes `level` may take.
+/// Bytes that a job that writes `level` may take.
 fn allowance(version: &Version, level: u32, entries: u64) -> u64 {
     plan(version, level, 0.0).allowance_bytes(entries)
 }
 
-/// The same where all memory moves by its price.
+/// Bytes that it may take where all memory moves by its price.
 fn paper_allowance(version: &Version, level: u32) -> u64 {
     plan_of("", version, level, 0.0).allowance_bytes(0)
 }
@@ -54,7 +54,7 @@ fn plan_of(more: &str, version: &Version, level: u32, reserved_bits: f64) -> Fil
     plan_within(&filters, version, level, reserved_bits, f64::INFINITY)
 }
 
-/// The plan of a policy where there is memory for so many bits per key.
+/// The plan of a policy where there is memory for `bits_max` bits per key.
 fn plan_within(
     filters: &str,
     version: &Version,
@@ -65,7 +65,7 @@ fn plan_within(
     plan_expecting(&[], filters, version, level, (reserved_bits, bits_max))
 }
 
-/// The same where the levels are expected to be so large.
+/// That plan where the levels are expected to have these sizes.
 fn plan_expecting(
     expected: &[ExpectedLevel],
     filters: &str,
@@ -103,7 +103,7 @@ fn merges_leave_memory_to_what_is_above_them() {
     assert!(paper_allowance(&tree(0.5 * BITS), 3) > 0);
 }
 
-/// What is kept for the upper levels is not kept a second time once they hold it.
+/// Memory kept for the upper levels is not kept a second time once they hold it.
 #[test]
 fn what_the_upper_levels_hold_is_part_of_what_is_kept_for_them() {
     let memory = BITS * (ENTRIES + ENTRIES / 4 + ENTRIES / 16) as f64 / 8.0;
@@ -137,7 +137,7 @@ fn a_job_has_its_floor_whatever_others_hold() {
     );
 }
 
-/// Between levels only the pool moves: 3 % of the memory, whoever draws from it first. A second job
+/// Between levels only the pool moves: 3 % of the memory, to the first that draws. A second job
 /// finds it as the first one, which still runs, leaves it.
 #[test]
 fn the_pool_is_drawn_once() {
@@ -176,8 +176,9 @@ fn a_job_without_memory_leaves_older_filters_in_use() {
     }
 }
 
-/// Where memory lacks, new filters are shorter; those of before, which are longer, leave them theirs.
-/// Where a part of the memory stays with its level, small levels have longer filters all the same.
+/// Where memory lacks, new filters are shorter; those of before, which are longer, leave them
+/// theirs. Where a part of the memory stays with its level, small levels have longer filters
+/// nevertheless.
 #[test]
 fn filters_have_fewer_bits_where_memory_lacks() {
     let in_vain = Some(Estimate { queries: 1e6, hits: 0.0 });
@@ -222,7 +223,7 @@ fn partitioned(level0: &str, boundaries: &str) -> Version {
     text.trim_start().parse::<Version>().unwrap()
 }
 
-/// Bits of what a merge of level 1 writes, before any query was recorded.
+/// Bits of the output of a merge of level 1, before any query was recorded.
 fn bits_of_level1(version: &Version) -> f64 {
     let file = version.part(1, Part::Run)[0].clone();
     let inputs = [(1, Part::Run, file)];
@@ -266,8 +267,8 @@ fn what_is_left_of_a_flush_is_asked_no_more_than_before() {
     assert!(one_of_four > whole + 0.5, "{one_of_four} and {whole} bits");
 }
 
-/// What lies above the last level goes again, and takes its filters along: as long as nobody says which
-/// lookups are in vain, the last level is not short of bits then.
+/// Files above the last level go again, and take their filters along: as long as no query shows
+/// which lookups are in vain, the last level is not short of bits then.
 #[test]
 fn the_deepest_level_has_its_bits_before_anything_is_learnt() {
     let flush = |epoch: u64| {

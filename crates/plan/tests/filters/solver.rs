@@ -126,7 +126,7 @@ fn corner_cases() {
     assert_eq!(solve(&FORMULA, &one, 1e9, 0.5).bits, [0.0]);
     // No empty lookups anywhere: no filters, whatever the memory.
     assert_eq!(solve(&FORMULA, &[load(5.0, 0.0), load(0.0, 5.0)], 100.0, 64.0).bits, [0.0, 0.0]);
-    // What is never asked in vain leaves its memory to the others.
+    // A file that is never asked in vain leaves its memory to the others.
     let got = solve(&FORMULA, &[load(100.0, 10.0), load(900.0, 0.0)], 2000.0, 64.0);
     assert!((got.bits[0] - 20.0).abs() < 1e-6 && got.bits[1] == 0.0);
     // Two files of one ratio, and room for the first bits of one.
@@ -153,8 +153,6 @@ fn the_constant_gives_every_file_its_bits() {
     assert!(off.count() <= 3);
 }
 
-/// Autumn, Eq. 9: in a full Garnering tree p_{L-i} = p_L c^(i(i-1)/2) / T^i:
-/// the rate of a run is in proportion to its size.
 /// A run for each level of Autumn's Eq. 5, with C_1 = 1000: C_i / C_{i-1} = T / c^(L-i).
 fn garnering(t: f64, c: f64, levels: i32) -> Vec<f64> {
     let mut runs = vec![1000.0f64];
@@ -164,6 +162,8 @@ fn garnering(t: f64, c: f64, levels: i32) -> Vec<f64> {
     runs
 }
 
+/// Autumn, Eq. 9: in a full Garnering tree p_{L-i} = p_L c^(i(i-1)/2) / T^i:
+/// the rate of a run is in proportion to its size.
 #[test]
 fn a_perfect_garnering_tree_gives_the_rates_of_eq_9() {
     let (t, c, levels) = (2.0f64, 0.8f64, 6i32);
@@ -178,8 +178,8 @@ fn a_perfect_garnering_tree_gives_the_rates_of_eq_9() {
     }
 }
 
-/// Eq. 10: what is read in vain, R, is a multiple of the last level's rate that no number of
-/// levels exceeds (the sum of Eq. 9's rates: below T / (T - 1)), at bits that R = O(1) needs.
+/// Eq. 10: R, the reads in vain, is a multiple of the last level's rate that no number of levels
+/// exceeds (the sum of Eq. 9's rates: below T / (T - 1)), at bits that R = O(1) needs.
 #[test]
 fn eq_10_bounds_what_is_read_in_vain_whatever_the_levels() {
     let (t, c) = (2.0f64, 0.8f64);
@@ -204,8 +204,8 @@ fn eq_10_bounds_what_is_read_in_vain_whatever_the_levels() {
     assert!(growth < 1.01, "five levels and twelve differ by {growth}");
 }
 
-/// The two terms to which the paper cuts Eq. 8 at p_L = 1, in bits a key. Its maximum of 1.52 is
-/// at T = c = e (1.53), which no tree has: at c <= 1 they stay below 1.45, and the preset's below 1.
+/// The two terms to which the paper cuts Eq. 8 at p_L = 1, in bits a key. Its maximum of 1.52 is at
+/// T = c = e (1.53), which no tree has: at c <= 1 they stay below 1.45, and the preset's below 1.
 #[test]
 fn eq_10_needs_the_bits_that_the_paper_says() {
     let square = std::f64::consts::LN_2.powi(2);
@@ -256,7 +256,7 @@ fn headroom(row: &Row, bits: f64) -> [f64; 3] {
     let mut above = 0.0;
     for &files in &FILES {
         let hits = row.found * files as f64 / total;
-        // What was not found above arrives, what is found here ends here.
+        // Lookups that found nothing above arrive; those that find their key here end here.
         let empty = 1.0 - above - hits;
         above += hits;
         for i in 0..files {

@@ -1,5 +1,5 @@
-//! What shapes and kinds of level 0 cost at a steady state of updates, in
-//! entries: writes, compaction chains, runs. `--nocapture` prints it.
+//! The cost of shapes and kinds of level 0 at a steady state of updates, in entries: writes,
+//! compaction chains, runs. `--nocapture` prints it.
 //!
 //! A chain is what one job out of level 0 entails: entries read and written by
 //! it and by the jobs that follow until every level is within its limit again
@@ -42,7 +42,7 @@ struct Cost {
 fn work(sim: &mut Sim, chains: &mut Vec<u64>) -> u64 {
     let done = |sim: &Sim| sim.merged_entries + sim.read_entries;
     let policy = sim.policy.clone();
-    // The same, but that level 0 stays as it is.
+    // Below level 0 the policy stays; level 0 itself is left as it is.
     let later = Policy::parse("leveled level0=tiered(k=1000)").unwrap().level0;
     let below = Policy { level0: later, ..policy.clone() };
     let first = done(sim);

@@ -1,5 +1,5 @@
 //! A load into an empty tree: partitions exist from the first flush on, and a first flush that
-//! says something wrong of where keys are costs little. `--nocapture` prints the figures.
+//! misleads about where keys are costs little. `--nocapture` prints the figures.
 //!
 //! A file is 64 entries, a memtable 8 files.
 

@@ -1,11 +1,10 @@
 //! Random trees against a map: flushes, jobs of the policy and of policies that
 //! do not exist yet, two at a time, snapshots, range tombstones.
 //!
-//! `sim.rs` runs decisions at key granularity, `measure.rs` counts what
-//! they write; here are the properties:
-//! every read through the tree's read order is right at every snapshot, entries
-//! of a key are never out of order (I3, I4), picking ends with every level
-//! within its limit (I10), manual compaction ends with nothing superfluous.
+//! `sim.rs` runs decisions at key granularity, `measure.rs` counts the entries that they write;
+//! here are the properties: every read through the tree's read order is right at every snapshot,
+//! entries of a key are never out of order (I3, I4), picking ends with every level within its limit
+//! (I10), manual compaction ends with nothing superfluous.
 
 mod chains;
 mod loads;
@@ -32,7 +31,7 @@ enum Step {
         len: u8,
     },
     Pick,
-    /// What reads have paid for, where files have cost so many hundredths of their size.
+    /// A merge that reads have paid for, where files have cost this many hundredths of their size.
     PickForReads(u16),
     Finish(u8),
     /// A job or move that another policy might make: a seed and where it goes.
@@ -139,7 +138,7 @@ fn settles(sim: &mut Sim) {
     for level in 1..version.levels.len() as u32 {
         let capacity = sim.policy.capacity(version, settings, level);
         assert!(version.part_bytes(level, Part::Run) <= capacity, "L{level} is full:\n{version}");
-        // What a log may hold is part of the policy; for most it is nothing.
+        // The limit of a log is part of the policy; for most it is nothing.
         let log = version.level(level).unwrap();
         let limit = sim.policy.log_limit(version, settings, level);
         assert!(log.part_bytes(Part::SstLog) <= limit, "log {level} is full:\n{version}");

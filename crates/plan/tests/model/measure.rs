@@ -1,8 +1,8 @@
-//! What policies write, and how many tables a get may have to ask, by updates
-//! of a tree at key granularity. `--nocapture` prints the figures of
-//! `pick/leveled.rs` and `docs/policies/l2sm.md`.
+//! The entries that policies write, and the tables that a get may have to ask, by updates of a tree
+//! at key granularity. `--nocapture` prints the figures of `pick/leveled.rs` and
+//! `docs/policies/l2sm.md`.
 //!
-//! The simulation has no time: it says what a policy costs, not how fast it is.
+//! The simulation has no time: it shows the cost of a policy, not its speed.
 
 use crate::sim::{Entry, Random, Sim};
 use windrow_plan::Policy;
@@ -46,7 +46,7 @@ struct Scale {
     measure: u64,
 }
 
-/// What a policy costs.
+/// The cost of a policy.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     /// Entries written per entry flushed.
@@ -96,7 +96,7 @@ fn cost(policy: &str, draw: Keys, scale: Scale) -> Cost {
     }
 }
 
-/// What the choice of the file is worth.
+/// The worth of the choice of the file.
 #[test]
 fn min_overlap_writes_less_unless_updates_cluster() {
     let scale = Scale {
@@ -117,8 +117,8 @@ fn min_overlap_writes_less_unless_updates_cluster() {
     }
 }
 
-/// What SST-logs are worth: four levels, SST-logs of the first two of a twentieth of
-/// the tree. Writes of `sst_log(closed)` over those of `leveled`.
+/// The worth of SST-logs: four levels, SST-logs of the first two of a twentieth of the tree. Writes
+/// of `sst_log(closed)` over those of `leveled`.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn logs_save_writes_for_a_few_probes() {

@@ -1,9 +1,9 @@
 //! An engine without bytes: tables are lists of entries, and every decision is
 //! run on them as the engine would run it, one entry being one byte.
 //!
-//! Owns the model (a map for now and for each snapshot) and what the tables
-//! hold. Never shares code with the crate under test beyond the tree itself,
-//! `Outside` and the cutter, which are what it tests.
+//! Owns: the model (a map for now and for each snapshot) and the contents of the tables. Never
+//! does: share code with the crate under test beyond the tree itself, `Outside` and the cutter,
+//! which are under test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use windrow_plan::{
     Busy, Cutter, Decision, ManualState, Merge, Move, Policy, Reason, Settings, View,
 };
 
-/// What an update says of a key.
+/// An update of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Put(u16),
@@ -196,14 +196,14 @@ impl Sim {
         self.tables.extend(outputs.into_iter().map(|(file, table)| (file.number, table)));
     }
 
-    /// Starts what the policy picks; false if it is idle.
+    /// Starts the policy's decision; false if it is idle.
     pub(crate) fn start_pick(&mut self) -> bool {
         let decision = self.policy.pick(&self.view());
         self.start(decision)
     }
 
-    /// Starts what reads have paid for, where each file has cost so many of its bytes, in
-    /// hundredths, more or less by its number.
+    /// Starts the merge that reads have paid for, where each file has cost `cost` hundredths of its
+    /// bytes, more or less by its number.
     pub(crate) fn start_for_reads(&mut self, cost: u16) -> bool {
         let of = |f: &File| f.bytes * u64::from(cost) * (1 + f.number % 4) / 100;
         let costs = self.version.files().map(|(_, _, f)| (f.number, of(f))).collect();
@@ -308,7 +308,7 @@ impl Sim {
         }
     }
 
-    /// Which stretch between snapshots an entry belongs to; 0 is below all.
+    /// Returns the stripe between snapshots that an entry belongs to; 0 is below all.
     fn stripe(&self, seq: SeqNo) -> usize {
         self.snapshots.range(..seq).count()
     }
@@ -409,7 +409,7 @@ impl Sim {
         None
     }
 
-    /// Every key reads right, now and at every snapshot, and its entries are in
+    /// Checks that every key reads right, now and at every snapshot, and that its entries are in
     /// read order newest first (I3, I4).
     pub(crate) fn check(&self) {
         self.version.check().unwrap();
