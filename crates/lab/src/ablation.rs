@@ -3,7 +3,7 @@
 //!
 //! Filter memory is not simulated: a tree of bare keys has no filters.
 //!
-//! Owns: what is left out, the sizes, and the table. Never does: decide which of them the default has.
+//! Owns: the cases, the sizes, and the table. Never does: decide which of them the default has.
 
 use crate::figures::Figures;
 use crate::fit;
@@ -13,7 +13,7 @@ use crate::simulator::simulate;
 use crate::workload::Workload;
 use windrow_base::Result;
 
-/// A policy, and what of the default it has not.
+/// A policy that differs from the default.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The difference, in words.
@@ -26,7 +26,7 @@ const fn case(name: &'static str, policy: &'static str) -> Case {
     Case { name, policy }
 }
 
-/// The default, then what is compared with it, then the baseline.
+/// The default, then the policies compared with it, then the baseline.
 pub const CASES: [Case; 13] = [
     case("windrow", "windrow"),
     case("c = 1: one ratio for all levels", "windrow shape=garnering(t=6.5,c=1,base=last)"),
@@ -75,8 +75,9 @@ pub fn cells(workload: Workload, unit_keys: u32, seed: u64) -> Result<Vec<Cell>>
     MEMTABLES.into_iter().flat_map(|size| CASES.map(|case| (size, case))).map(of).collect()
 }
 
-/// The cells of one workload as Markdown. The default's: bytes written per byte, files over a point, the 99th
-/// percentile of chains in units, tables written per memtable. The others': the same over the default's.
+/// Prints the cells of one workload as Markdown. The default's: bytes written per byte, files over
+/// a point, the 99th percentile of chains in units, tables written per memtable. The others': their
+/// ratios to the default's.
 pub fn table(cells: &[Cell]) -> String {
     let workload = cells.first().map_or("", |cell| cell.workload.name());
     let mut head = vec![format!("{workload}: bytes / files over a point / chains / tables")];

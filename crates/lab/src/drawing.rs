@@ -10,7 +10,7 @@ use windrow_plan::tree::{File, Part, Version};
 const ROW: f64 = 11.0;
 const GAP: f64 = 3.0;
 
-/// Colours: of runs, of SST-logs, of text and of what is said in small letters.
+/// Colours: of runs, of SST-logs, of text and of small text.
 pub(crate) const RUN: &str = "#3a6ea5";
 pub(crate) const SST_LOG: &str = "#d08a2e";
 pub(crate) const TEXT: &str = "#1c1c1c";
@@ -40,7 +40,7 @@ pub(crate) struct Drawing {
     frame: Frame,
     keys: u32,
     unit_keys: u32,
-    /// The end of what is drawn.
+    /// The lower end of the drawing.
     pub(crate) y: f64,
     pub(crate) text: String,
 }
@@ -86,7 +86,7 @@ impl Drawing {
         let mut boxes: BTreeMap<String, String> = BTreeMap::new();
         for file in files {
             let (from, to) = (self.x(key(&file.smallest)), self.x(key(&file.largest)));
-            // Below whatever newer overlaps it.
+            // Below every newer file that overlaps it.
             let is_over = |row: &Vec<(f64, f64)>| row.iter().any(|&(f, t)| f < to && from < t);
             let row = rows.iter().rposition(is_over).map_or(0, |row| row + 1);
             if row == rows.len() {

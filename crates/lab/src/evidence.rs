@@ -1,8 +1,8 @@
 //! The design's own simulation, to compare with.
 //!
-//! Owns: the figures of its table as they are on the page, and for each row
-//! the set-up that simulates it here. A difference is shown, not judged:
-//! `docs/lab.md` says where the two simulators differ, and why.
+//! Owns: the figures of its table as they are on the page, and for each row the set-up that
+//! simulates it here. Never does: judge a difference; `docs/lab.md` says where the two simulators
+//! differ, and why.
 //!
 //! The page's simulator is not at hand. Its own data is 12 GB in 1,536 files of
 //! 8 MB, and the unit here is such a file.
@@ -14,12 +14,12 @@ use crate::simulator::simulate;
 use crate::workload::Workload;
 use windrow_base::Result;
 
-/// What the page says of one design; what it does not say is `None`.
+/// The page's figures for one design; `None` where it gives none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Page {
     /// Write amplification.
     pub write: f64,
-    /// The same by level written to, from level 0; empty if not given.
+    /// Write amplification by level written to, from level 0; empty if not given.
     pub write_by_level: &'static [f64],
     /// Chain p50 in units.
     pub chain_p50: Option<f64>,
@@ -40,7 +40,7 @@ pub struct Row {
     pub name: &'static str,
     /// Policy and sizes, as [`Setup::parse`] reads them.
     pub setup: &'static str,
-    /// What is updated.
+    /// Which keys are updated.
     pub workload: Workload,
     /// The page's figures.
     pub page: Page,
@@ -51,7 +51,7 @@ pub struct Row {
 pub struct Compared {
     /// The row of the page.
     pub row: Row,
-    /// What was simulated here.
+    /// The figures that were simulated here.
     pub figures: Figures,
 }
 
@@ -183,12 +183,12 @@ impl Row {
     }
 }
 
-/// How much larger `ours` is than the page's figure, in percent.
+/// Returns how much larger `ours` is than the page's figure, in percent.
 pub fn difference(ours: f64, page: f64) -> f64 {
     if page == 0.0 { 0.0 } else { 100.0 * (ours - page) / page }
 }
 
-/// The table as Markdown: each cell says `ours (page, difference)`.
+/// Prints the table as Markdown: each cell is `ours (page, difference)`.
 pub fn table(rows: &[Compared]) -> String {
     let head = [
         "design",

@@ -1,10 +1,11 @@
-//! What a simulation costs.
+//! The figures of a simulation: its cost.
 //!
-//! Owns: the counters that the simulator feeds, and the figures read off them.
-//! Work is counted in keys and reported in units of one 8 MB file. A *chain* is
-//! what vLSM's authors call the compaction chain: all that is read and written
-//! from the start of one job on level 0 until the next one, or until every
-//! level is within its limit.
+//! Work is counted in keys and reported in units of one 8 MB file. A *chain* is the compaction
+//! chain of vLSM's authors: all that is read and written from the start of one job on level 0 until
+//! the next one, or until every level is within its limit.
+//!
+//! Owns: the counters that the simulator feeds, and the figures computed from them. Never does:
+//! simulate.
 
 use windrow_plan::tree::{Part, Version};
 use windrow_plan::{Decision, Merge};
@@ -14,8 +15,8 @@ use windrow_plan::{Decision, Merge};
 pub struct Figures {
     /// Keys written to tables per update.
     pub write_amplification: f64,
-    /// The same by the level written to: flushes and merges within level 0,
-    /// then level 1 and so on. A log's keys count where they lie.
+    /// Keys written per update, by the level written to: flushes and merges within level 0, then
+    /// level 1 and so on. A log's keys count where they lie.
     pub write_by_level: Vec<f64>,
     /// Sorted runs that a scan merges, mean over flushes: each level's run, and
     /// as many as the deepest point of each log.
@@ -33,7 +34,7 @@ pub struct Figures {
     pub chain_max: f64,
     /// The 99th percentile, over chains, of each one's largest job.
     pub job_p99: f64,
-    /// What a merge reads and writes, in units: mean.
+    /// Units that a merge reads and writes: mean.
     pub job_mean: f64,
     /// The largest.
     pub job_max: f64,
@@ -93,14 +94,14 @@ struct Chain {
 }
 
 impl Meter {
-    /// A memtable of `updates` became `written` entries of level 0.
+    /// Counts a flush: a memtable of `updates` became `written` entries of level 0.
     pub(crate) fn flush(&mut self, updates: u64, written: u64) {
         self.updates += updates;
         self.flushes += 1;
         self.write(0, written);
     }
 
-    /// A table was written.
+    /// Counts a table that was written.
     pub(crate) fn table(&mut self) {
         self.made += 1;
     }
@@ -113,7 +114,7 @@ impl Meter {
         self.written[level] += keys;
     }
 
-    /// Something is about to be done. What takes from level 0 begins a chain.
+    /// Counts a decision that is about to run. One that takes from level 0 begins a chain.
     pub(crate) fn decide(&mut self, decision: &Decision) {
         let from_level0 = match decision {
             Decision::Merge(merge) => {
@@ -132,7 +133,7 @@ impl Meter {
         }
     }
 
-    /// A merge read and wrote so many keys.
+    /// Counts a merge that read and wrote these numbers of keys.
     pub(crate) fn merge(&mut self, merge: &Merge, read: u64, written: u64) {
         self.write(merge.output_level, written);
         let job = read + written;
@@ -148,14 +149,14 @@ impl Meter {
         self.chains.extend(self.chain.take());
     }
 
-    /// A key was looked up, and so many files may hold it.
+    /// Counts a key that was looked up, and that this number of files may hold.
     pub(crate) fn probe(&mut self, files: u64) {
         self.probed += 1;
         self.probes += files;
         self.probes_max = self.probes_max.max(files);
     }
 
-    /// The policy is idle, and this is the tree.
+    /// Counts the tree, once the policy is idle.
     pub(crate) fn settle(&mut self, version: &Version, keys: u32) {
         self.end_chain();
         self.works.push(std::mem::take(&mut self.work));
@@ -171,7 +172,7 @@ impl Meter {
         self.tables += version.files().count() as u64;
     }
 
-    /// The figures so far; `unit_keys` keys are one unit.
+    /// Returns the figures so far; `unit_keys` keys are one unit.
     pub(crate) fn figures(self, unit_keys: u32) -> Figures {
         let per = |sum: f64, count: u64| if count == 0 { 0.0 } else { sum / count as f64 };
         let units = |keys: u64| keys as f64 / unit_keys as f64;
@@ -213,7 +214,7 @@ fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
     values
 }
 
-/// The smallest value that so many percent of all are not above; 0 of none.
+/// Returns the smallest value that this percentage of all is not above; 0 of none.
 fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)

@@ -1,7 +1,8 @@
 //! How the composition fits data of any size: each use of `windrow` next to `leveled`.
 //!
-//! Owns: the sizes and workloads of that comparison, and its table. All contenders have one
-//! memtable of 8 units; `leveled` has a level 1 of four memtables.
+//! All contenders have one memtable of 8 units; `leveled` has a level 1 of four memtables.
+//!
+//! Owns: the sizes and workloads of that comparison, and its table. Never does: judge the figures.
 
 use crate::figures::Figures;
 use crate::report::{fixed, markdown};
@@ -12,15 +13,15 @@ use windrow_base::Result;
 
 /// Data, in memtables.
 pub const MEMTABLES: [u32; 6] = [6, 12, 24, 48, 100, 400];
-/// What is compared with the first of them.
+/// The policies; the others are compared with the first.
 pub const POLICIES: [&str; 4] = ["leveled", "windrow", "windrow use=writes", "windrow use=reads"];
 /// Units of a memtable, of every policy here.
 const MEMTABLE_UNITS: u32 = 8;
 /// Updates before measuring, in times the keys.
 const WARM_ROUNDS: f64 = 2.0;
 
-/// A policy on data of so many memtables, in its steady state. Small trees are measured for
-/// longer: a flush is a larger part of them.
+/// Returns the set-up of a policy on data of this number of memtables, in its steady state. Small
+/// trees are measured for longer: a flush is a larger part of them.
 ///
 /// # Errors
 /// As [`Setup::parse`].
@@ -59,8 +60,8 @@ pub fn row(workload: Workload, memtables: u32, unit_keys: u32, seed: u64) -> Res
     Ok(Row { workload, memtables, figures })
 }
 
-/// The rows as Markdown: bytes written per byte (over those of `leveled`), files over a point, space, and
-/// the 99th percentile of chains in units.
+/// Prints the rows as Markdown: bytes written per byte (over those of `leveled`), files over a
+/// point, space, and the 99th percentile of chains in units.
 pub fn table(rows: &[Row]) -> String {
     let mut head = vec!["updates", "data"];
     head.extend(POLICIES);

@@ -1,4 +1,4 @@
-//! What a policy costs: its decisions run on a tree of bare keys.
+//! The cost of a policy: its decisions run on a tree of bare keys.
 //!
 //! Owns: a simulator in which every key is one unit of size, workloads drawn
 //! from a seed, the figures that come out, and the design's own table of such

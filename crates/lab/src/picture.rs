@@ -25,13 +25,13 @@ pub struct Picture {
     paint: Paint,
 }
 
-/// What colours say.
+/// The meaning of colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Paint {
     /// Runs and SST-logs.
     Parts,
-    /// Bits of filter for each key, where all lookups of absent keys go to this part of the keys,
-    /// the first ones; the same number for each file, or as Mnemosyne's solver has it.
+    /// Bits of filter for each key, where all lookups of absent keys are taken to go to this part
+    /// of the keys, the first ones; the same number for each file, or as Mnemosyne's solver has it.
     Bits { solved: bool, asked: f64 },
 }
 
@@ -131,7 +131,7 @@ impl Picture {
         })
     }
 
-    /// Bits a key of each file, by its number, where they are what is shown.
+    /// Returns the bits a key of each file, by its number, where the picture shows them.
     fn bits(&self, tree: &Version, keys: u32) -> Vec<(u64, f64)> {
         let Paint::Bits { solved, asked } = self.paint else { return Vec::new() };
         let files: Vec<&File> = tree.files().map(|(_, _, file)| &**file).collect();
@@ -152,8 +152,8 @@ fn load(file: &File, asked: f64) -> Load {
     Load { entries: file.entries as f64, empty: (last.min(asked) - first).max(0.0) }
 }
 
-/// The tree after every key was written once and updated twice, at the one of the next flushes that
-/// leaves most in level 0.
+/// Returns the tree after every key was written once and updated twice, at the one of the next
+/// flushes that leaves most in level 0.
 fn fullest(setup: &Setup) -> Result<Version> {
     let memtable = setup.settings().memtable_bytes;
     let mut keys = Keys::new(setup.workload, setup.keys, setup.seed);
@@ -183,7 +183,7 @@ impl Picture {
         drawing::file(WIDTH, drawing.y + 10.0, self.title, &drawing.text)
     }
 
-    /// A brace under the keys that are asked for in vain.
+    /// Draws a brace under the keys that are asked for in vain.
     fn asked(&self, drawing: &mut Drawing) {
         if self.paint == Paint::Parts {
             return;
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// What pages say of the pictures.
+    /// The claim of the pages about the pictures.
     #[test]
     fn files_that_are_asked_in_vain_have_the_bits() {
         let of = |name: &str| PICTURES.into_iter().find(|picture| picture.name == name).unwrap();

@@ -19,7 +19,8 @@ pub struct Step {
     pub tree: Version,
 }
 
-/// Writes every key once, and then plays so many flushes of updates: each with all that the policy does after it.
+/// Writes every key once, and then plays this number of flushes of updates: each with all that the
+/// policy does after it.
 ///
 /// # Errors
 /// As [`crate::simulate`].

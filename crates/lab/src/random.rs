@@ -2,13 +2,15 @@
 //!
 //! The lab draws two numbers per update and needs nothing that a generator of
 //! one word of state does not have.
+//!
+//! Owns: the generator. Never does: take randomness from the system.
 
-/// A generator; the number is its state, and any is as good a seed.
+/// A generator; the number is its state, and any number is as good a seed.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -17,17 +19,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, which is not 0. The bias is below n / 2^32.
+    /// Returns a number below `n`, which is not 0. The bias is below n / 2^32.
     pub fn below(&mut self, n: u32) -> u32 {
         (((self.bits() >> 32) * n as u64) >> 32) as u32
     }
 
-    /// A number of [0, 1).
+    /// Returns a number of [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// The numbers below `n` in random order.
+    /// Returns the numbers below `n` in random order.
     pub fn permutation(&mut self, n: u32) -> Vec<u32> {
         let mut order: Vec<u32> = (0..n).collect();
         for i in (1..n).rev() {

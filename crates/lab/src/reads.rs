@@ -1,8 +1,8 @@
-//! What reads change in a tree: files are merged that they have paid for, and `use=measured`
-//! follows a mix of reads and writes that shifts.
+//! The changes that reads make in a tree: files that they have paid for are merged, and
+//! `use=measured` follows a mix of reads and writes that shifts.
 //!
-//! Reads go all over the keys. How many there are is told by what one file more over every
-//! point would cost them, in bytes of merging that would take as long.
+//! Reads go all over the keys. Their number is given as the cost to them of one more file over
+//! every point, in bytes of merging that would take as long.
 //!
 //! Owns: those two courses, and their figures. Never does: decide.
 
@@ -14,7 +14,7 @@ use crate::workload::Keys;
 use windrow_base::Result;
 use windrow_plan::tree::Part;
 
-/// After the updates: what reads have paid by then, in times the data.
+/// After the updates: the payments of reads by then, in times the data.
 pub const PAID: [f64; 8] = [0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 /// Times that some keys are looked up, to count files over them.
 const LOOKS: u32 = 32;
@@ -24,7 +24,7 @@ const SETTLED: f64 = 0.1;
 /// A tree that is read and no longer written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drained {
-    /// What one file more over every point would have cost reads by now, in times the data.
+    /// The cost to reads by now of one more file over every point, in times the data.
     pub paid: f64,
     /// Files over a point, mean.
     pub files: f64,
@@ -49,7 +49,7 @@ pub fn drain(setup: &Setup) -> Result<Vec<Drained>> {
     let before = waiting(&simulator).max(1);
     let (mut drained, mut written, mut paid) = (Vec::new(), 0, 0.0);
     for to in PAID {
-        // In small steps: what is merged first is not paid for again.
+        // In small steps: files that are merged first are not paid for again.
         while paid < to {
             let step = (to - paid).min(to / 8.0);
             simulator.read(step * f64::from(setup.keys));
@@ -69,22 +69,22 @@ pub fn drain(setup: &Setup) -> Result<Vec<Drained>> {
     Ok(drained)
 }
 
-/// A time in which reads cost so many bytes per byte put, and as many updates as so many times
-/// the keys.
+/// A time in which reads cost `price` bytes per byte put, with `rounds` times as many updates as
+/// keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// What one file more over every point costs reads, in bytes for each byte put.
+    /// The cost to reads of one more file over every point, in bytes for each byte put.
     pub price: f64,
     /// Updates, as a multiple of the keys.
     pub rounds: f64,
 }
 
-/// What a stretch costs writes and reads together, in bytes for each byte put.
+/// Returns the cost of a stretch for writes and reads together, in bytes for each byte put.
 pub fn cost(stretch: Stretch, figures: &Figures) -> f64 {
     figures.write_amplification + stretch.price * figures.probes_mean
 }
 
-/// One stretch after the other. The figures of each, from a tenth of it on.
+/// Runs one stretch after the other. Returns the figures of each, from a tenth of it on.
 ///
 /// # Errors
 /// As [`crate::simulate`].
@@ -107,7 +107,7 @@ fn keys_of(setup: &Setup) -> Keys {
     Keys::new(setup.workload, setup.keys, setup.seed)
 }
 
-/// Trees that are only read, by name, as Markdown.
+/// Prints trees that are only read, by name, as Markdown.
 pub fn drain_table(rows: &[(String, Vec<Drained>)]) -> String {
     let mut head = vec!["files over a point (levels with a run): bytes rewritten".to_owned()];
     head.extend(PAID.map(|paid| format!("paid {paid}x")));
@@ -132,7 +132,7 @@ pub const STRETCHES: [Stretch; 4] = [
     Stretch { price: 0.05, rounds: 4.0 },
 ];
 
-/// What each stretch costs under each of [`USES`], as Markdown.
+/// Prints the cost of each stretch under each of [`USES`], as Markdown.
 pub fn shift_table(rows: &[(&str, Vec<Figures>)]) -> String {
     let mut head = vec!["bytes written / files over a point / cost".to_owned()];
     head.extend(STRETCHES.map(|stretch| format!("reads at {}", stretch.price)));

@@ -1,8 +1,10 @@
 //! Figures as a table that people read and pages quote.
+//!
+//! Owns: the columns, and the form of a Markdown table. Never does: compute a figure.
 
 use crate::figures::Figures;
 
-/// Figures by name as Markdown, sizes in units of 8 MB.
+/// Prints figures by name as Markdown, sizes in units of 8 MB.
 pub fn table(rows: &[(String, Figures)]) -> String {
     let head = [
         "policy",
@@ -34,7 +36,7 @@ pub fn table(rows: &[(String, Figures)]) -> String {
     markdown(&head, &lines)
 }
 
-/// A Markdown table whose columns line up.
+/// Prints a Markdown table whose columns line up.
 pub(crate) fn markdown(head: &[&str], lines: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = lines.iter().map(|line| line[column].chars().count());
@@ -55,7 +57,7 @@ pub(crate) fn markdown(head: &[&str], lines: &[Vec<String>]) -> String {
     text
 }
 
-/// A number with so many decimals.
+/// Prints a number with this number of decimals.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     format!("{value:.decimals$}")
 }

@@ -1,16 +1,15 @@
 //! The best static policy for a size and a workload, found by searching a grid of them.
 //!
-//! The default preset is told neither. It is to write no more than a tenth above the policy of
-//! the grid that writes least, of those that leave no more files over a point and take no more
-//! space than the preset itself. A *static* policy has fixed values for what the preset's dial
-//! sets: the flushes that a partition gathers (k) and the SST-log's share; and a shape, a level 1
-//! and a number of partitions of its own.
+//! The default preset is told neither. It should write at most a tenth more than the policy of the
+//! grid that writes least, of those that leave no more files over a point and take no more space
+//! than the preset itself. A *static* policy has fixed values where the preset has its dial: the
+//! flushes that a partition gathers (k) and the SST-log's share; and a shape, a level 1 and a
+//! number of partitions of its own.
 //!
-//! The grid has 640 policies. All of them are simulated if that is asked for; else the search goes
-//! from three of them along one axis at a time, as long as that gains anything, and simulates
-//! about a tenth.
+//! The grid has 640 policies. All of them are simulated on demand; else the search goes from three
+//! of them along one axis at a time, as long as that gains anything, and simulates about a tenth.
 //!
-//! Owns: the grid, the way through it, and the table.
+//! Owns: the grid, the way through it, and the table. Never does: change the preset.
 
 use crate::figures::Figures;
 use crate::fit;
@@ -27,7 +26,7 @@ pub const PRESET: &str = "windrow";
 pub const MEMTABLES: [u32; 5] = [6, 12, 24, 48, 100];
 /// Keys of a unit, unless others are asked for.
 pub const UNIT_KEYS: u32 = 64;
-/// The preset is to write at most so many times what the best static policy writes.
+/// The preset should write at most this many times the bytes of the best static policy.
 pub const GOAL: f64 = 1.1;
 
 /// Flushes that a partition gathers.
@@ -52,16 +51,16 @@ const PARTITIONS: [u32; 4] = [1, 16, 32, 64];
 const AXES: [usize; 4] = [GATHERED.len(), LOG_SHARES.len(), SHAPES.len(), PARTITIONS.len()];
 /// Where the search begins: like the preset, like a plain tree, and with a large level 1.
 const STARTS: [Point; 3] = [[2, 1, 6, 3], [2, 0, 0, 1], [3, 2, 2, 3]];
-/// A file or a tenth of space over those of the preset counts as so many times the bytes written:
+/// A file or a tenth of space over those of the preset counts as this many times the bytes written:
 /// the search may pass through such policies, and ends at none.
 const PENALTY: f64 = 2.0;
-/// What one figure may be above the other for them to be the same: they come of random keys.
+/// Figures within this ratio count as equal: they come of random keys.
 const SAME: f64 = 1.005;
 
 /// A policy of the grid: which value of each axis.
 type Point = [usize; 4];
 
-/// A policy of the grid as text.
+/// Prints a policy of the grid as text.
 fn text([gathered, log, shape, partitions]: Point) -> String {
     let (k, most) = (GATHERED[gathered], PARTITIONS[partitions]);
     let pick = match LOG_SHARES[log] {
@@ -142,7 +141,7 @@ struct Search<F> {
 }
 
 impl<F: Fn(&str) -> Result<Figures>> Search<F> {
-    /// What a policy costs: the bytes that it writes, and more where it is not allowed.
+    /// Returns the cost of a policy: the bytes that it writes, and more where it is not allowed.
     fn cost(&mut self, point: Point) -> Result<f64> {
         if !self.seen.contains_key(&point) {
             let figures = (self.of)(&text(point))?;

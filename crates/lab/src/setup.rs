@@ -1,7 +1,9 @@
-//! What is simulated: a policy, the sizes of its tree, a workload.
+//! The set-up of a simulation: a policy, the sizes of its tree, a workload.
 //!
-//! Sizes are in *units*: one unit stands for a file of 8 MB, in which the
-//! design's table counts, and is made of `unit_keys` keys.
+//! Sizes are in *units*: one unit represents a file of 8 MB, in which the design's table counts,
+//! and is made of `unit_keys` keys.
+//!
+//! Owns: the sizes, and their defaults. Never does: simulate.
 
 use crate::workload::Workload;
 use windrow_base::{Error, Result};
@@ -23,9 +25,9 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What the table of `evidence.rs` has for a policy of this level 0: a
-    /// memtable of 64 MB and a level 1 of 256 MB, but as vLSM has it (8 and
-    /// 64 MB) where level 0 is a queue. Files of 8 MB.
+    /// Returns the sizes that the table of `evidence.rs` has for a policy of this level 0: a
+    /// memtable of 64 MB and a level 1 of 256 MB, or those of vLSM (8 and 64 MB) where level 0 is a
+    /// queue. Files of 8 MB.
     pub fn of(policy: &Policy) -> Sizes {
         let overlap = Settings::default().overlap_files_max;
         match policy.level0 {
@@ -39,15 +41,15 @@ impl Sizes {
     }
 }
 
-/// What is done first after a job on level 0.
+/// The order of work after a job on level 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Every level below is brought back within its limit before level 0 is
-    /// looked at again: what a chain is, and what the design's table counts.
+    /// Every level below is brought back within its limit before level 0 is looked at again. This
+    /// is a chain, as the design's table counts it.
     #[default]
     Chains,
-    /// Whatever the policy finds most urgent, as in the engine: several jobs on
-    /// level 0 may share what follows, and the last of them is charged with it.
+    /// The policy's most urgent job comes first, as in the engine: several jobs on level 0 may
+    /// share the work that follows, and the last of them is charged with it.
     Urgency,
 }
 
@@ -64,7 +66,7 @@ pub struct Setup {
     pub unit_keys: u32,
     /// Which keys are updated.
     pub workload: Workload,
-    /// What is done first.
+    /// The order of work after a job on level 0.
     pub order: Order,
     /// Seed of everything random.
     pub seed: u64,
@@ -77,7 +79,7 @@ pub struct Setup {
 
 /// Rounds before measuring that leave out the first write of every key, too.
 pub const LOAD: f64 = -1.0;
-/// Keys that stand for 8 MB.
+/// Keys that represent 8 MB.
 pub const UNIT_KEYS: u32 = 256;
 /// The design's data: 12 GB.
 pub const DATA_UNITS: u32 = 1536;

@@ -1,10 +1,9 @@
 //! A tree of bare keys under a policy.
 //!
-//! Owns: the version, what its tables hold, and carrying decisions out, one at
-//! a time, until the policy is idle. There are updates only, so that entries
-//! of a key need no order among themselves: to merge is to unite sets. (That
-//! reads stay right is shown with the plan's own model; here the question is
-//! the cost.) Never decides.
+//! Owns: the version, the contents of its tables, and running decisions, one at a time, until the
+//! policy is idle. There are updates only, so that entries of a key need no order among themselves:
+//! a merge unites sets. (The plan's own model shows that reads stay right; here the question is the
+//! cost.) Never does: decide.
 
 use crate::figures::{Figures, Meter};
 use crate::random::Random;
@@ -65,14 +64,14 @@ pub(crate) struct Simulator {
     merged: Vec<u32>,
     /// L2SM's, if the policy asks for it.
     hot_map: Option<HotMap>,
-    /// What one file more over every point costs reads, in keys for each key put.
+    /// The cost to reads of one more file over every point, in keys for each key put.
     pub(crate) read_price: f64,
-    /// What files have cost reads so far, in keys.
+    /// The cost of each file to reads so far, in keys.
     read_costs: HashMap<FileNumber, f64>,
-    /// The use that reads and writes come to, if the policy goes by that.
+    /// The use that reads and writes give, if the policy goes by that.
     pub(crate) measured: Option<Measured>,
     now_ms: u64,
-    /// Each step and the tree after it, where they are to be kept.
+    /// Each step and the tree after it, where the caller wants them kept.
     pub(crate) film: Option<Vec<(String, Version)>>,
 }
 
@@ -88,7 +87,7 @@ fn hash(key: u32) -> u64 {
     z ^ (z >> 31)
 }
 
-/// As the engine takes it of a memtable.
+/// Takes a sample of a memtable as the engine does.
 fn sample_of(memtable: &[u32]) -> Sample {
     let mut sampler = Sampler::new(KeyOrder::Bytewise);
     memtable.iter().for_each(|key| sampler.see(&key.to_be_bytes(), 1));
@@ -123,7 +122,7 @@ impl Simulator {
         }
     }
 
-    /// Updates so many keys, and lets the policy do what it wants after each flush.
+    /// Updates this number of keys, and lets the policy run its jobs after each flush.
     pub(crate) fn update(&mut self, keys: &mut Keys, count: u64) -> Result<()> {
         for _ in 0..count.div_ceil(self.settings.memtable_bytes) {
             self.flush(keys)?;
@@ -132,7 +131,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Reads meanwhile: what they cost as each flush ends.
+    /// Adds the cost of the reads meanwhile, as each flush ends.
     fn measure_reads(&mut self, put: u64) {
         let cost = self.read_price * put as f64;
         self.read(cost);
@@ -145,7 +144,8 @@ impl Simulator {
         }
     }
 
-    /// Reads all over the keys, to which one file more over every point would cost so many keys.
+    /// Reads all over the keys; one more file over every point would cost these reads this number
+    /// of keys.
     pub(crate) fn read(&mut self, cost: f64) {
         if cost == 0.0 {
             return;
@@ -161,7 +161,7 @@ impl Simulator {
         }
     }
 
-    /// Runs what reads have paid for. Returns the keys that it wrote.
+    /// Runs the merges that reads have paid for. Returns the keys that it wrote.
     pub(crate) fn settle_reads(&mut self) -> Result<u64> {
         let mut written = 0;
         for _ in 0..DECISIONS_MAX {
@@ -204,7 +204,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// Runs what the policy decides until it is idle.
+    /// Runs the policy's decisions until it is idle.
     fn settle(&mut self) -> Result<()> {
         for _ in 0..DECISIONS_MAX {
             let decision = self.pick(&self.version);
@@ -227,8 +227,8 @@ impl Simulator {
     /// Brings every level below level 0 back within its limit.
     fn restore(&mut self) -> Result<()> {
         for _ in 0..DECISIONS_MAX {
-            // What goes on below has no need of level 0, which is newer: the
-            // policy is asked about the tree without it, and the edits fit both.
+            // Jobs below need nothing of level 0, which is newer: the policy is asked about the
+            // tree without it, and the edits fit both.
             let mut below = self.version.clone();
             below.levels[0] = Arc::default();
             let decision = self.pick(&below);
@@ -296,7 +296,7 @@ impl Simulator {
         keys.dedup();
         let mut cutter = self.policy.cutter(&self.version, &self.settings, merge.output_level);
         let mut files = self.write(&keys, &mut cutter);
-        // What is written again is as old as it was.
+        // Entries that are written again are as old as before.
         let seq_max = merge.files().map(|(_, _, file)| file.seq_max).max().unwrap_or(0);
         files.iter_mut().for_each(|file| file.seq_max = file.seq_max.min(seq_max));
         self.meter.merge(merge, read, keys.len() as u64);
@@ -321,7 +321,7 @@ impl Simulator {
         files
     }
 
-    /// Keeps a table of keys, at least one, and says what the tree knows of it.
+    /// Keeps a table of keys, at least one, and returns its metadata.
     fn table(&mut self, keys: &[u32]) -> File {
         let number = self.next_file;
         self.next_file += 1;

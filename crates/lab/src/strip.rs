@@ -1,8 +1,8 @@
 //! A paper's policy and the default at work, as one picture: a few steps of each, the tree before
 //! every step, with the files that it takes away and those that the step before has made.
 //!
-//! Owns: which policies and steps are shown, what is said of a step. Never does: I/O, or draw a tree
-//! (`drawing.rs` does).
+//! Owns: which policies and steps are shown, and the words for a step. Never does: I/O, or draw a
+//! tree (`drawing.rs` does).
 
 use crate::drawing::{self, Drawing, Frame, TEXT, fill, key};
 use crate::play::{Step, play};
@@ -17,12 +17,13 @@ use windrow_plan::tree::{File, Part, Version};
 /// A paper's strip.
 #[derive(Clone, Copy, Debug)]
 pub struct Strip {
-    /// What commands call the paper; its file is `docs/papers/pictures/lab-NAME.svg`.
+    /// The paper's name in commands; its file is `docs/papers/pictures/lab-NAME.svg`.
     pub name: &'static str,
     title: &'static str,
     /// The paper's policy in its own form, with sizes as [`Setup::parse`] takes them.
     policy: &'static str,
-    /// Whether files are shaded by their filter bits, where the first third of the keys is asked in vain.
+    /// Whether files are shaded by their filter bits, where the first third of the keys is asked in
+    /// vain.
     shows_bits: bool,
 }
 
@@ -70,7 +71,7 @@ const BITS_MAX: f64 = 24.0;
 const WIDTH: f64 = 1120.0;
 const HALF: f64 = WIDTH / 2.0;
 const TOP: f64 = 40.0;
-/// Of a file that a step has made, and of the edge of one that goes.
+/// Colours of a file that a step has made, and of the edge of one that goes.
 const NEW: &str = "#3b8f4a";
 const GONE: &str = "#b3261e";
 
@@ -78,7 +79,7 @@ const GONE: &str = "#b3261e";
 type Seat = (u64, u32, Part);
 
 impl Strip {
-    /// The strip of this name.
+    /// Returns the strip of this name.
     ///
     /// # Errors
     /// `InvalidArgument` that lists the names.
@@ -144,7 +145,7 @@ impl Strip {
         Ok(drawing::file(WIDTH, legend.y + 12.0, self.title, &body))
     }
 
-    /// The steps of a policy that are shown, and the two trees before them.
+    /// Returns the steps of a policy that are shown, and the two trees before them.
     fn column(&self, policy: &str) -> Result<Vec<Step>> {
         let parsed = Setup::parse(policy)?;
         let setup = Setup { keys: UNITS * UNIT_KEYS, unit_keys: UNIT_KEYS, ..parsed };
@@ -154,7 +155,7 @@ impl Strip {
     }
 }
 
-/// Where the stretch of steps begins in which most kinds of them are.
+/// Returns where the stretch of steps begins that has most kinds of them.
 fn most_telling(steps: &[Step]) -> usize {
     let stretches = steps.windows(STEPS + 2).enumerate();
     let kinds = |stretch: &[Step]| {
@@ -174,7 +175,7 @@ fn seats(tree: &Version) -> Vec<Seat> {
     tree.files().map(|(level, part, file)| (file.number, level, part)).collect()
 }
 
-/// What a step did to a tree.
+/// The change that a step made to a tree.
 struct Change {
     gone: Vec<Seat>,
     new: Vec<Seat>,
@@ -214,7 +215,7 @@ impl Change {
         format!("{} {} {}", self.verb(), places(&self.gone), places(&self.new))
     }
 
-    /// In words, and what it wrote.
+    /// Describes the step in words, with the units that it wrote.
     fn words(&self) -> String {
         let places = |seats: &[Seat]| {
             let mut counts: BTreeMap<(u32, &str), usize> = BTreeMap::new();
@@ -279,7 +280,7 @@ impl Panel<'_> {
     }
 }
 
-/// Mnemosyne's bits of each file, by number.
+/// Returns Mnemosyne's bits of each file, by number.
 fn bits(tree: &Version) -> BTreeMap<u64, f64> {
     let asked = f64::from(UNITS * UNIT_KEYS) / 3.0;
     let files: Vec<&File> = tree.files().map(|(_, _, file)| &**file).collect();

@@ -3,6 +3,8 @@
 //! A workload first writes every key once (in random order, or in key order if
 //! it is sequential) and then updates for ever. Keys are the numbers below a
 //! count.
+//!
+//! Owns: the distributions. Never does: update a tree.
 
 use crate::random::Random;
 use windrow_base::{Error, Result};
@@ -54,7 +56,7 @@ impl Workload {
         }
     }
 
-    /// The workload of a name.
+    /// Returns the workload of a name.
     ///
     /// # Errors
     /// `InvalidArgument` that lists the names.

@@ -1,8 +1,8 @@
-//! What each design is for, measured on small trees: the goals that the
-//! policies must keep, with the figures at full size in `docs/lab.md`.
+//! The purpose of each design, measured on small trees: the goals that the policies must keep, with
+//! the figures at full size in `docs/lab.md`.
 //!
-//! Every bound compares two policies on the same updates. None is a figure that
-//! somebody hoped for: where a design misses its goal, `docs/lab.md` says so.
+//! Every bound compares two policies on the same updates. None is a figure that was hoped for:
+//! where a design misses its goal, `docs/lab.md` says so.
 
 use windrow_lab::reads::STRETCHES;
 use windrow_lab::setup::LOAD;
@@ -23,7 +23,8 @@ fn run_in(text: &str, workload: Workload, order: Order) -> Figures {
     figures
 }
 
-/// Data of so many memtables. Small trees have more keys in a unit: a cluster is 3 % of them.
+/// Simulates a policy on data of this number of memtables. Small trees have more keys in a unit: a
+/// cluster is 3 % of them.
 fn run_fit(policy: &str, workload: Workload, memtables: u32) -> Figures {
     run_fit_of(policy, workload, memtables, 1)
 }
@@ -59,7 +60,7 @@ fn closed_logs_save_a_third_of_the_writes() {
     }
 }
 
-/// The same writes as one tiered run, an eighth of the chain, and even work.
+/// As many writes as tiering, an eighth of the chain, and even work.
 #[test]
 fn partitions_have_an_eighth_of_the_chain_for_the_same_writes() {
     let tiered = run("leveled shape=leveling(t=8)", Workload::Uniform);
@@ -72,8 +73,8 @@ fn partitions_have_an_eighth_of_the_chain_for_the_same_writes() {
     assert!(partitions.work_p99_over_mean <= 0.4 * tiered.work_p99_over_mean);
 }
 
-/// What the composition is for, told neither size nor distribution: the most it may write, of
-/// what `leveled` writes on the same memtable and a level 1 of four of them, by its use.
+/// The purpose of the composition, told neither size nor distribution: the most it may write, by
+/// its use, over the writes of `leveled` on the same memtable and a level 1 of four of them.
 #[test]
 fn windrow_fits_data_of_every_size() {
     let bounds = [(6, 1.0, 0.9, -0.3), (24, 0.9, 0.72, 0.3), (100, 0.8, 0.6, 0.3)];
@@ -106,7 +107,8 @@ fn windrow_fits_every_workload() {
     ];
     for (workload, most) in bounds {
         for (memtables, most) in [6, 24, 100].into_iter().zip(most) {
-            // Where clusters lie in a small tree is chance: `leveled` writes .82 to 1.06 by the seed.
+            // Where clusters lie in a small tree is chance: `leveled` writes .82 to 1.06 by the
+            // seed.
             let is_chance = (workload, memtables) == (Workload::Clustered, 24);
             let seeds = if is_chance { 1..4 } else { 1..2 };
             let of = |policy| {
@@ -120,8 +122,8 @@ fn windrow_fits_every_workload() {
     }
 }
 
-/// Once writes stop and reads go on, what lies over the levels goes: first together, at a byte
-/// rewritten per byte that lay there, then down.
+/// Once writes stop and reads go on, the files over the levels go: first together, at a byte
+/// rewritten per byte of them, then down.
 #[test]
 fn reads_that_go_on_merge_what_they_meet() {
     for memtables in [6, 24, 100] {
