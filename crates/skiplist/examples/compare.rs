@@ -29,7 +29,7 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Keys of three looks, all in random order.
+/// Keys of three shapes, all in random order.
 fn keys(shape: &str, entries: u64) -> Vec<Key> {
     let random = (0..entries).map(|i| mix(i + 1));
     match shape {

@@ -1,9 +1,9 @@
-//! The arena: memory that is handed out by any number of threads, never moves,
-//! and is freed as a whole.
+//! The arena: memory that any number of threads allocate from, that never moves, and that is freed
+//! as a whole.
 //!
-//! Owns the chunks; those of full size come from a pool and go back to it, if
-//! there is one. Never frees or reuses a single allocation, never runs
-//! destructors, and never takes a lock: an allocation is one `fetch_add`.
+//! Owns: the chunks. Those of full size come from a pool and go back to it, if there is one. Never
+//! does: free or reuse a single allocation, run a destructor, or take a lock: an allocation is one
+//! `fetch_add`.
 #![allow(unsafe_code)]
 
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, free_chunk, new_chunk, try_carve};
@@ -12,13 +12,13 @@ use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// Entries up to this size are to share chunks. Of larger ones few fit into a
-/// chunk, and what is left of it is lost.
+/// Entries up to this size share chunks. Few larger ones fit into a chunk, and the rest of it is
+/// lost.
 const SMALL_BYTES_MAX: usize = 8 << 10;
 /// Alignment of every allocation.
 pub(crate) const ALIGN: usize = 8;
 
-/// See the module.
+/// The arena; see the module.
 pub(crate) struct Arena {
     /// The chunk that small requests are served from; never null.
     current: AtomicPtr<Chunk>,
@@ -26,19 +26,19 @@ pub(crate) struct Arena {
     large: AtomicPtr<Chunk>,
     /// Sum of `total_bytes`.
     allocated_bytes: AtomicUsize,
-    /// Where chunks of full size come from.
+    /// The source of chunks of full size.
     pool: Option<Arc<ChunkPool>>,
 }
 
-// SAFETY: the chunks belong to the arena alone, and what threads share of them
-// (`used_bytes`, the list heads) is atomic.
+// SAFETY: the chunks belong to the arena alone, and the fields that threads share (`used_bytes`,
+// the list heads) are atomic.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena with a first chunk of `first_bytes`; each next one is twice the last,
-    /// or as large as all it has.
+    /// An arena with a first chunk of `first_bytes`. Each next chunk is twice the last, or as large
+    /// as all chunks together.
     pub(crate) fn new(first_bytes: usize, pool: Option<Arc<ChunkPool>>) -> Arena {
         let chunk = take_chunk(pool.as_deref(), first_bytes, ptr::null_mut());
         Arena {
@@ -96,9 +96,9 @@ impl Arena {
         }
     }
 
-    /// All it took, rounded down to a power of two. Chunks of one entry count: where
-    /// all entries are large for the first chunks, each would have one for ever, if
-    /// chunks grew by chunks alone.
+    /// The bytes of all chunks, rounded down to a power of two. Chunks of one entry count: where
+    /// all entries are large for the first chunks, each would always get a chunk of its own if
+    /// chunks grew only with the size of shared ones.
     fn rounded_bytes(&self) -> usize {
         if cfg!(loom) { 0 } else { 1 << self.allocated_bytes().max(1).ilog2() }
     }
@@ -125,7 +125,7 @@ impl Drop for Arena {
         for (head, pool) in [(&self.current, self.pool.as_deref()), (&self.large, None)] {
             let mut chunk = head.load(Ordering::Acquire);
             while !chunk.is_null() {
-                // SAFETY: `&mut self`: nobody uses the chunks any more; each is on one list
+                // SAFETY: `&mut self`: no thread uses the chunks any more; each is on one list
                 // once, and only those on the first list came from the pool.
                 unsafe {
                     let older = (*chunk).older;
@@ -137,7 +137,7 @@ impl Drop for Arena {
     }
 }
 
-/// A chunk, from the pool if it is of full size and there is one.
+/// Takes a chunk, from the pool if it is of full size and there is a pool.
 fn take_chunk(pool: Option<&ChunkPool>, total_bytes: usize, older: *mut Chunk) -> NonNull<Chunk> {
     match pool {
         Some(pool) if total_bytes == CHUNK_BYTES_MAX => pool.take(older),
@@ -149,7 +149,7 @@ fn take_chunk(pool: Option<&ChunkPool>, total_bytes: usize, older: *mut Chunk) -
 /// `chunk` came from [`take_chunk`] with this pool, or with none from
 /// [`new_chunk`], and is never used again.
 unsafe fn leave_chunk(pool: Option<&ChunkPool>, chunk: *mut Chunk) {
-    // SAFETY: the caller's promise; the size tells where it came from.
+    // SAFETY: the caller's promise; the size tells whether the chunk came from the pool.
     unsafe {
         match pool {
             Some(pool) if (*chunk).total_bytes == CHUNK_BYTES_MAX => {
@@ -189,7 +189,7 @@ mod tests {
             for _ in 0..entries {
                 let _ = arena.allocate(bytes / ALIGN * ALIGN);
             }
-            // But for the first mebibyte or two.
+            // All but the first mebibyte or two.
             assert!(pool.held_bytes() > 29 << 20, "{bytes}: {} in chunks", pool.held_bytes());
             let (used, taken) = (entries * bytes, arena.allocated_bytes());
             assert!(taken < used + used / 10, "{bytes}: {taken} taken for {used}");

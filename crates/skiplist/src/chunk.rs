@@ -1,7 +1,7 @@
 //! A chunk: a piece of memory with a head that says how much of it is handed out.
 //!
-//! Owns: the layout of a chunk, and taking bytes off it, which is one `fetch_add`.
-//! Never does: decide how large one is, or who frees it.
+//! Owns: the layout of a chunk, and taking bytes off it, which is one `fetch_add`. Never does:
+//! decide a chunk's size, or when it is freed.
 #![allow(unsafe_code)]
 
 use crate::sync::{AtomicUsize, Ordering, Payload};
@@ -10,7 +10,7 @@ use windrow_env::Buffer;
 
 /// Size at which chunks stop growing.
 pub(crate) const CHUNK_BYTES_MAX: usize = if cfg!(loom) { 1 << 12 } else { 1 << 20 };
-/// Head of a chunk; the bytes it hands out follow. Begins with a cache line, as buffers do.
+/// Head of a chunk; the bytes it hands out follow. It starts on a cache line, as buffers do.
 #[repr(C, align(64))]
 pub(crate) struct Chunk {
     /// The chunk taken before this one, to be freed after it.
@@ -20,9 +20,9 @@ pub(crate) struct Chunk {
     /// Bytes handed out, this head included. Passes `total_bytes` when
     /// threads race for the last bytes, by at most one request per thread.
     used_bytes: AtomicUsize,
-    /// The memory that this head and all that follows is in.
+    /// The memory of the head and of the bytes after it.
     memory: Buffer,
-    /// What follows this head.
+    /// The bytes after this head.
     bytes: Payload,
 }
 
@@ -32,15 +32,15 @@ pub(crate) fn new_chunk(total_bytes: usize, older: *mut Chunk) -> NonNull<Chunk>
     let chunk = memory.as_non_null().cast::<Chunk>();
     let used_bytes = AtomicUsize::new(size_of::<Chunk>());
     let bytes = Payload::written();
-    // SAFETY: the buffer is large and aligned enough for the head, and nobody else uses it.
+    // SAFETY: the buffer is large and aligned enough for the head, and no other code uses it.
     unsafe { chunk.write(Chunk { older, total_bytes, used_bytes, memory, bytes }) };
     chunk
 }
 
-/// Makes a used chunk empty.
+/// Empties a used chunk.
 ///
 /// # Safety
-/// The caller has it alone.
+/// No other thread has the chunk.
 pub(crate) unsafe fn renew_chunk(mut chunk: NonNull<Chunk>, older: *mut Chunk) {
     // SAFETY: the caller's promise.
     let head = unsafe { chunk.as_mut() };
@@ -53,7 +53,7 @@ pub(crate) unsafe fn renew_chunk(mut chunk: NonNull<Chunk>, older: *mut Chunk) {
 /// # Safety
 /// `chunk` came from [`new_chunk`] and is never used again.
 pub(crate) unsafe fn free_chunk(chunk: *mut Chunk) {
-    // SAFETY: the caller's promise. The head is moved out of its memory, which goes with it.
+    // SAFETY: the caller's promise. The head is moved out of its memory, and drops it.
     let head = unsafe { chunk.read() };
     head.bytes.give_up();
 }
@@ -63,7 +63,7 @@ pub(crate) unsafe fn free_chunk(chunk: *mut Chunk) {
 pub(crate) fn try_carve(chunk: *mut Chunk, bytes: usize) -> Option<NonNull<u8>> {
     // SAFETY: chunks live as long as the arena that the caller borrows.
     let (used_bytes, total_bytes) = unsafe { (&(*chunk).used_bytes, (*chunk).total_bytes) };
-    // Looking first keeps what is left usable for smaller requests.
+    // Loading first keeps the rest of the chunk usable for smaller requests.
     if total_bytes.checked_sub(used_bytes.load(Ordering::Relaxed)).is_none_or(|left| left < bytes) {
         return None;
     }

@@ -1,8 +1,9 @@
-//! The owned iterator over a list, both ways.
+//! The owned iterator over a list, in both directions.
 //!
-//! Owns a reference to the list, so it may outlive every other. Never blocks
-//! or is blocked by inserts: it sees each entry inserted before it got there,
-//! and may or may not see later ones.
+//! It sees each entry inserted before it got there, and may or may not see later ones.
+//!
+//! Owns: a reference to the list, so that it may outlive every other. Never does: block an insert,
+//! or wait for one.
 #![allow(unsafe_code)]
 
 use crate::list::{KeyCompare, SkipList};
@@ -98,14 +99,13 @@ impl<C: KeyCompare> Cursor<C> {
     }
 
     /// Moves to the next entry.
-    // A cursor is no `Iterator`: it lends what it is at.
+    // A cursor is no `Iterator`: it lends its entry.
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) {
         let next = self.node().next(0);
-        // Two ahead: the node after `next` was asked for by the last step, so
-        // reading its link does not wait, and the one after it has a whole
-        // step to arrive.
+        // Prefetch two ahead: the last step prefetched the node after `next`, so reading its link
+        // does not wait, and the node after that has a whole step to arrive.
         let near = match (next, self.ahead) {
             (Some(next), far) if far.is_null() || far == next.as_ptr() => next.next(0),
             // SAFETY: `ahead` is null or a node of the list.

@@ -1,13 +1,12 @@
 //! The memtable's ordered map: a skiplist in an arena.
 //!
-//! Any number of threads insert and read at the same time without a lock.
-//! Nothing is ever removed: entries live as long as the list, so there are no
-//! epochs, no reference counts per node and no allocation but the arena's
-//! chunks. Order is by key, ascending, then by trailer, descending, so that the
-//! newest version of a key comes first.
+//! Any number of threads insert and read at the same time without a lock. No entry is ever removed:
+//! entries live as long as the list, so there are no epochs, no reference counts per node and no
+//! allocation but the arena's chunks. Order is by key, ascending, then by trailer, descending, so
+//! that the newest version of a key comes first.
 //!
-//! What makes it fast is that a search reads few cache lines: see `list.rs`
-//! for the hints that tell most comparisons without touching the other node.
+//! It is fast because a search reads few cache lines: see `list.rs` for the hints that decide most
+//! comparisons without touching the other node.
 //!
 //! | file | holds |
 //! |---|---|
@@ -20,7 +19,7 @@
 //! | `pool.rs` | [`ChunkPool`], memory that lists leave to the next ones |
 //! | `sync.rs` | atomics, or loom's |
 //!
-//! Never interprets a trailer, never looks into a value.
+//! Owns: the entries and their order. Never does: interpret a trailer, or look into a value.
 
 mod arena;
 mod chunk;

@@ -1,17 +1,16 @@
 //! The list: search and insert.
 //!
-//! Each link above level 0 holds, besides the pointer, a *hint*: the fragment
-//! (eight bytes of key, see `window.rs`) of the node it points to. The hint is
-//! never below that node's fragment, so a search that finds it below the
-//! target's fragment moves right, and above moves down, without touching the
-//! node; only a tie costs a look at the node itself. The nodes where a level
-//! ends, about one a level, are thus never read.
+//! Each link above level 0 holds, besides the pointer, a *hint*: the fragment (eight bytes of key,
+//! see `window.rs`) of the node it points to. The hint is never below that node's fragment, so a
+//! search that finds it below the target's fragment moves right, and above moves down, without
+//! touching the node; only a tie costs a read of the node itself. The nodes at which a search
+//! leaves a level, about one a level, are thus never read.
 //!
-//! An insert that loses a race leaves a hint too high at worst. That makes a
-//! search move down early and walk further below: slower, never wrong, since
-//! level 0 has no hints and is compared by whole keys.
+//! An insert that loses a race leaves a hint too high at worst. A search then moves down early and
+//! walks further below: slower, never wrong, since level 0 has no hints and is compared by whole
+//! keys.
 //!
-//! Owns order, levels and hints; never frees, moves or changes an entry.
+//! Owns: order, levels and hints. Never does: free, move or change an entry.
 #![allow(unsafe_code)]
 
 use crate::arena::Arena;
@@ -24,16 +23,16 @@ use core::fmt;
 use core::ptr;
 use std::sync::Arc;
 
-/// Levels at most.
+/// The most levels of a list.
 const HEIGHT_MAX: usize = if cfg!(loom) { 3 } else { 18 };
-/// Nodes higher than this, about one in twenty, are kept apart from the rest:
-/// most steps of a search are over them, so they should share few pages.
+/// Nodes higher than this, about one in twenty, are kept apart from the rest: most steps of a
+/// search pass them, so they should share few pages.
 const SHORT_HEIGHT_MAX: usize = 4;
-/// First chunk of the arena of short nodes. Under loom it has room for two.
+/// Bytes of the first chunk of the arena of short nodes. Under loom it has room for two nodes.
 const SHORT_BYTES_FIRST: usize = if cfg!(loom) { 192 } else { 512 };
-/// First chunk of the arena of tall nodes, with the sentinel.
+/// Bytes of the first chunk of the arena of tall nodes, with the sentinel.
 const TALL_BYTES_FIRST: usize = if cfg!(loom) { 4 << 10 } else { 512 };
-/// Entries after which the window is chosen.
+/// The number of entries after which the window is chosen.
 const WINDOW_AFTER: usize = if cfg!(loom) { 1 } else { 256 };
 
 /// The order of keys.
@@ -130,18 +129,18 @@ impl Default for Hint {
     }
 }
 
-/// What a search looks for, with what of it is needed at each step.
+/// The entry that a search looks for, with the values that each step compares.
 struct Target<'a> {
     key: &'a [u8],
     trailer: u64,
     /// First eight bytes of `key`.
     head: u64,
-    /// Of `key` under `window`.
+    /// The fragment of `key` under `window`.
     fragment: u64,
     window: Option<Window<'a>>,
 }
 
-/// What a search passed on its way down.
+/// A record of the nodes that a search passed on its way down.
 trait Trace<'a> {
     /// The search left `level` at `place`, `moves` nodes to the right of where it came down.
     fn set(&mut self, level: usize, place: NodeRef<'a>, moves: usize);
@@ -152,7 +151,7 @@ impl<'a> Trace<'a> for () {
     fn set(&mut self, _level: usize, _place: NodeRef<'a>, _moves: usize) {}
 }
 
-/// The way down to a target.
+/// The nodes on the way down to a target.
 struct Path<'a> {
     /// Per level, a node before the target.
     places: [NodeRef<'a>; HEIGHT_MAX],
@@ -175,11 +174,10 @@ impl<'a> Path<'a> {
 
     /// The height of a node to be inserted here.
     ///
-    /// A node is raised a level where it splits a run of nodes that are not,
-    /// and else by chance, one in four. Against heights by chance alone (one
-    /// in two) this takes a third off the nodes a search passes on the lower
-    /// levels, which are its cache misses, and a sixth off the links. Chance
-    /// is needed for keys that come in descending order, which split nothing.
+    /// A node is raised a level where it splits a run of nodes that are not raised, and else by
+    /// chance, one in four. Against heights by chance alone (one in two) this takes a third off the
+    /// nodes a search passes on the lower levels, which are its cache misses, and a sixth off the
+    /// links. Chance is needed for keys that come in descending order, which split nothing.
     #[inline(always)]
     fn height_for(&self, target: &Target<'_>) -> usize {
         let mut chance = hash(target.key, target.trailer);
@@ -200,10 +198,10 @@ impl<'a> Path<'a> {
 }
 
 impl<C: KeyCompare> SkipList<C> {
-    /// Memory of a list that has no entry, in bytes: its own, and its first chunks.
+    /// The bytes of memory that an empty list takes: its own, and its first chunks.
     pub const EMPTY_BYTES: usize = size_of::<SkipList<C>>() + SHORT_BYTES_FIRST + TALL_BYTES_FIRST;
 
-    /// An empty list. Takes [`SkipList::EMPTY_BYTES`]: there may be thousands.
+    /// An empty list. Takes [`SkipList::EMPTY_BYTES`], few because there may be thousands of lists.
     pub fn new(compare: C) -> SkipList<C> {
         SkipList::with_arenas(compare, None)
     }
@@ -230,7 +228,7 @@ impl<C: KeyCompare> SkipList<C> {
         }
     }
 
-    /// Entries inserted.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.len.0.load(Ordering::Relaxed)
     }
@@ -240,7 +238,7 @@ impl<C: KeyCompare> SkipList<C> {
         self.first().is_none()
     }
 
-    /// Bytes the list took from the allocator.
+    /// The bytes that the list took from the allocator.
     pub fn allocated_bytes(&self) -> usize {
         self.short.allocated_bytes() + self.tall.allocated_bytes()
     }
@@ -267,9 +265,9 @@ impl<C: KeyCompare> SkipList<C> {
         self.insert_at(&target, value, &mut path);
     }
 
-    /// Like [`SkipList::insert`], but starts from the place of the last insert
-    /// with this hint: a few comparisons if the key belongs right after it,
-    /// however long the list is; a little slower than `insert` if it does not.
+    /// Like [`SkipList::insert`], but starts from the place of the last insert with this hint: a
+    /// few comparisons if the key belongs right after it, at any length of the list; a little
+    /// slower than `insert` if it does not.
     ///
     /// # Panics
     /// If key or value is 4 GiB or longer.
@@ -287,7 +285,7 @@ impl<C: KeyCompare> SkipList<C> {
             self.search(&target, &mut path);
         }
         let height = self.insert_at(&target, value, &mut path);
-        // The path to the new node itself, which is where its successor's begins.
+        // Continue the path to the new node itself, where its successor's path begins.
         path.moves[..height - 1].fill(0);
         path.moves[height - 1] = path.moves[height - 1].saturating_add(1);
         near.identity = self.identity;
@@ -320,9 +318,9 @@ impl<C: KeyCompare> SkipList<C> {
         }
     }
 
-    /// Makes a node for the target and links it at all its levels, bottom up.
-    /// `path` holds for each level a node before the target, not necessarily
-    /// the last; afterwards the new node at the levels it is linked at.
+    /// Makes a node for the target and links it at all its levels, bottom up. `path` holds for each
+    /// level a node before the target, not necessarily the last. Afterwards it holds the new node
+    /// at the levels that it is linked at.
     #[inline(always)]
     fn insert_at<'a>(&'a self, target: &Target<'_>, value: &[u8], path: &mut Path<'a>) -> usize {
         let height = path.height_for(target);
@@ -395,7 +393,7 @@ impl<C: KeyCompare> SkipList<C> {
     pub(crate) fn at_or_after(&self, key: &[u8], trailer: u64) -> Option<NodeRef<'_>> {
         let target = self.target(key, trailer);
         let place = self.search(&target, &mut ());
-        // Another node may have come between since.
+        // Another node may have been inserted between since.
         self.walk(place, 0, &target).1
     }
 
@@ -468,7 +466,7 @@ impl<C: KeyCompare> SkipList<C> {
         place
     }
 
-    /// Whether `next` comes before the target where `hint` does not tell.
+    /// Whether `next` comes before the target where `hint` does not decide.
     #[inline]
     fn passes<'a>(
         &'a self,
@@ -549,7 +547,7 @@ fn compare_rest(a: &[u8], b: &[u8]) -> cmp::Ordering {
             }
             a_rest.cmp(b_rest)
         }
-        // One is a prefix of the other, but for zeros that the word cannot tell from its end.
+        // One is a prefix of the other, up to zeros that the word cannot tell from a key's end.
         _ => a.len().cmp(&b.len()),
     }
 }
@@ -568,7 +566,7 @@ fn hash(key: &[u8], trailer: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// A number no other list of the process has.
+/// A number that no other list of the process has.
 fn next_identity() -> u64 {
     // Not loom's: it carries no data between threads, and statics outlive a model.
     use core::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,8 @@
 //! level is `l`, so the links it reads next start at the node's first byte and
 //! run towards the key: one line, or two neighbours.
 //!
-//! Owns the layout and every raw access to it; knows nothing of order or levels.
+//! Owns: the layout and every raw access to it. Never does: compare keys, or choose a node's
+//! height.
 #![allow(unsafe_code)]
 
 use crate::arena::{ALIGN, Arena};
@@ -18,10 +19,10 @@ use crate::sync::{AtomicPtr, AtomicU64, Ordering, Payload};
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
-/// Value of a [`Link::hint`] that says nothing about the next node.
+/// The [`Link::hint`] that says nothing about the next node.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
 
-/// Room a key takes at least, so that its first word can be read whole.
+/// The least room of a key, so that its first word can be read whole.
 const KEY_ROOM_MIN: usize = 8;
 
 /// A link of level 1 or above.
@@ -72,7 +73,7 @@ pub(crate) struct NodeRef<'a> {
     list: PhantomData<&'a Node>,
 }
 
-// SAFETY: a node is immutable but for its links, which are atomic.
+// SAFETY: a node is immutable except for its links, which are atomic.
 unsafe impl Send for NodeRef<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for NodeRef<'_> {}
@@ -98,8 +99,8 @@ impl<'a> NodeRef<'a> {
             .expect("entry size overflows")
             & !(ALIGN - 1);
         let memory = arena.allocate(total_bytes);
-        // SAFETY: everything written lies in the `total_bytes` just allocated,
-        // which no one else knows of; `tower_bytes` and `KEY_OFFSET` keep the alignment.
+        // SAFETY: everything written lies in the `total_bytes` just allocated, which no other
+        // thread knows of; `tower_bytes` and `KEY_OFFSET` keep the alignment.
         unsafe {
             let node = memory.add(tower_bytes).cast::<Node>();
             for level in 1..height {
@@ -177,7 +178,7 @@ impl<'a> NodeRef<'a> {
         new: NodeRef<'a>,
     ) -> bool {
         let next = next.map_or(ptr::null_mut(), NodeRef::as_ptr);
-        // Relaxed: nobody reaches `new` at this level before the exchange below.
+        // Relaxed: no thread reaches `new` at this level before the exchange below.
         new.slot(level).store(next, Ordering::Relaxed);
         if level > 0 {
             new.link(level).hint.store(next_fragment, Ordering::Relaxed);
@@ -236,7 +237,7 @@ impl<'a> NodeRef<'a> {
         }
     }
 
-    /// Asks for the first `bytes` of the node.
+    /// Prefetches the first `bytes` of the node.
     #[inline(always)]
     pub(crate) fn prefetch_bytes(self, bytes: usize) {
         for offset in (0..bytes).step_by(64) {
@@ -248,7 +249,7 @@ impl<'a> NodeRef<'a> {
 #[inline(always)]
 fn prefetch(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch never faults, whatever the address.
+    // SAFETY: a prefetch never faults, at any address.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());

@@ -1,12 +1,13 @@
-//! The pool: full-size chunks that dropped lists leave for the next ones.
+//! The pool: chunks of full size that dropped lists leave for the next ones.
 //!
-//! A chunk is a mebibyte, and a mapping of its own. One from the pool has its
-//! pages already: the system fills each of a new mapping's with zeros first.
+//! A chunk is a mebibyte, and a mapping of its own. A chunk from the pool has its pages already,
+//! while the system fills each page of a new mapping with zeros first.
 //!
-//! Owns the idle chunks, in as many slots as the lists together may hold.
-//! Lists that hold more get it from the system and give it back there.
-//! Never takes a lock: a chunk enters and leaves its slot by one swap, so
-//! nobody can see it twice. Never keeps chunks of other sizes.
+//! A chunk enters and leaves its slot by one atomic operation, so no two lists can get it. Lists
+//! that hold more than the pool's size get chunks from the system and give them back there.
+//!
+//! Owns: the idle chunks, in one slot for each chunk of the pool's size. Never does: take a lock,
+//! or keep chunks of other sizes.
 #![allow(unsafe_code)]
 
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, free_chunk, new_chunk, renew_chunk};
@@ -18,17 +19,18 @@ use core::ptr::{self, NonNull};
 pub struct ChunkPool {
     /// Idle chunks; null where there is none.
     slots: Box<[AtomicPtr<Chunk>]>,
-    /// Chunks out in lists and idle ones.
+    /// The number of chunks in lists and of idle ones.
     held: AtomicUsize,
-    /// A chunk that comes back stays while these are no more; at most one for each slot.
+    /// The most chunks, in lists and idle, with which a returned chunk is kept; at most one for
+    /// each slot.
     held_max: AtomicUsize,
-    /// Chunks ever handed out.
+    /// The number of chunks ever handed out.
     taken: AtomicUsize,
 }
 
 impl ChunkPool {
-    /// A pool for lists that hold about `bytes` together: it keeps a chunk
-    /// that comes back only while all of its chunks, in use or not, are within that.
+    /// A pool for lists that hold about `bytes` together: it keeps a returned chunk only while all
+    /// of its chunks, in use or idle, are within that.
     pub fn new(bytes: u64) -> ChunkPool {
         let chunks = usize::try_from(bytes).unwrap_or(usize::MAX) / CHUNK_BYTES_MAX;
         ChunkPool {
@@ -44,20 +46,22 @@ impl ChunkPool {
         self.held.load(Ordering::Relaxed) * CHUNK_BYTES_MAX
     }
 
-    /// Chunks handed out since it was made: tells whether lists grew between two looks.
+    /// The number of chunks handed out since the pool was made, which tells whether lists grew
+    /// between two calls.
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Keeps no chunk that would make all of them, in use or not, more than `bytes`, until
-    /// [`ChunkPool::keep_at_least`]: somebody else uses that memory. What is idle now goes.
+    /// Keeps no chunk that would make all of them, in use or idle, more than `bytes`, until
+    /// [`ChunkPool::keep_at_least`], because that memory has another use. Frees all chunks that are
+    /// idle now.
     pub fn keep_within(&self, bytes: u64) {
         self.held_max.store(self.chunks_of(bytes), Ordering::Relaxed);
         self.release_idle();
     }
 
-    /// Keeps no chunk that comes back and would make all of them, in use or not, more than
-    /// `bytes`. What is idle now stays.
+    /// Keeps no returned chunk that would make all of them, in use or idle, more than `bytes`.
+    /// Chunks that are idle now stay.
     pub fn keep_returned_within(&self, bytes: u64) {
         self.held_max.store(self.chunks_of(bytes), Ordering::Relaxed);
     }
@@ -65,7 +69,7 @@ impl ChunkPool {
     /// Keeps chunks again while all of them are within `bytes`.
     pub fn keep_at_least(&self, bytes: u64) {
         let chunks = self.chunks_of(bytes);
-        // Looked at first: it is said often, and seldom anything new.
+        // Loaded first: calls are frequent, and seldom raise the limit.
         if self.held_max.load(Ordering::Relaxed) < chunks {
             self.held_max.fetch_max(chunks, Ordering::Relaxed);
         }
@@ -88,7 +92,7 @@ impl ChunkPool {
         self.taken.fetch_add(1, Ordering::Relaxed);
         match self.slots.iter().find_map(take_from) {
             Some(chunk) => {
-                // SAFETY: it came out of its slot, so nobody else has it.
+                // SAFETY: it came out of its slot, so no other list has it.
                 unsafe { renew_chunk(chunk, older) };
                 chunk
             }
@@ -107,7 +111,7 @@ impl ChunkPool {
         let fits = self.held.load(Ordering::Relaxed) <= self.held_max.load(Ordering::Relaxed);
         let put = |slot: &AtomicPtr<Chunk>| {
             let chunk = chunk.as_ptr();
-            // Release: who takes it writes after what the last list read.
+            // Release: the next list writes the chunk after the reads of the last one.
             slot.compare_exchange(ptr::null_mut(), chunk, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
@@ -118,13 +122,13 @@ impl ChunkPool {
 
     fn free(&self, chunk: NonNull<Chunk>) {
         self.held.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: it is in no slot and in no list: whoever calls this has it alone.
+        // SAFETY: it is in no slot and in no list: the caller has it alone.
         unsafe { free_chunk(chunk.as_ptr()) };
     }
 }
 
 fn take_from(slot: &AtomicPtr<Chunk>) -> Option<NonNull<Chunk>> {
-    // Looking first keeps the lines of empty slots shared.
+    // Loading first keeps the cache lines of empty slots shared.
     if slot.load(Ordering::Relaxed).is_null() {
         return None;
     }
@@ -152,14 +156,15 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// An arena of so many chunks, and where the first entry of each is.
+    /// An arena of `chunks` chunks, and the addresses of the first entry of each.
     fn full(pool: &Arc<ChunkPool>, chunks: usize) -> (Arena, HashSet<usize>) {
         let arena = Arena::new(CHUNK_BYTES_MAX, Some(pool.clone()));
         let mut firsts = HashSet::new();
         let mut before = 0;
         while firsts.len() < chunks {
             let start = arena.allocate(16 << 10).as_ptr();
-            // SAFETY: just allocated, and of that size. A chunk in two hands would show here.
+            // SAFETY: just allocated, and of that size. A chunk that two arenas have would show
+            // here.
             unsafe { ptr::write_bytes(start, 0xab, 16 << 10) };
             if arena.allocated_bytes() > before {
                 before = arena.allocated_bytes();

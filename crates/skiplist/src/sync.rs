@@ -1,16 +1,16 @@
 //! The atomics of this crate: core's, or loom's when a model is checked.
 //!
-//! Owns nothing else; no other file names an atomic type by another path.
+//! Owns: the choice between the two; no other file names an atomic type by another path. Never
+//! does: wrap or change an atomic operation.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Stands for plain bytes: a node's, or those that a chunk hands out. Under loom
-/// it is a cell that fails the model when bytes are used without a happens-before
-/// edge from their writing, or given up without one from their last use;
-/// otherwise it is nothing.
+/// A marker for plain bytes: a node's, or those that a chunk hands out. Under loom it is a cell
+/// that fails the model when bytes are used without a happens-before edge from their writing, or
+/// given up without one from their last use; otherwise it is empty.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Payload(loom::cell::UnsafeCell<()>);

@@ -1,10 +1,10 @@
-//! The eight bytes of a key that link hints hold: its *fragment*.
+//! The *fragment* of a key: the eight bytes of it that link hints hold.
 //!
-//! Keys of one table often start alike, so the fragment is not taken from the
-//! front but after the prefix that the list's first entries share. The window
-//! is chosen once and then fixed, because hints made under it stay in the list.
+//! Keys of one list often start alike, so the fragment is not taken from the front but after the
+//! prefix that the list's first entries share. The window is chosen once and then fixed, because
+//! hints made under it stay in the list.
 //!
-//! Owns the choice of the window; never compares whole keys for the list's order.
+//! Owns: the choice of the window. Never does: compare whole keys for the list's order.
 #![allow(unsafe_code)]
 
 use crate::node::{Node, NodeRef, UNKNOWN};
@@ -14,7 +14,7 @@ use core::ptr;
 /// Bytes of a fragment.
 const FRAGMENT_BYTES: usize = 8;
 
-/// Where the window is published once it is known.
+/// The cell in which the window is published once it is chosen.
 pub(crate) struct WindowCell {
     /// A node whose key starts with the shared prefix; null until the window is known.
     origin: AtomicPtr<Node>,
@@ -22,7 +22,7 @@ pub(crate) struct WindowCell {
     skip: AtomicUsize,
 }
 
-/// The window: what all fragments of a list are relative to.
+/// The window: the shared prefix after which all fragments of a list begin.
 #[derive(Clone, Copy)]
 pub(crate) struct Window<'a> {
     shared: &'a [u8],
@@ -45,8 +45,8 @@ impl WindowCell {
     pub(crate) fn choose(&self, first: NodeRef<'_>, last: NodeRef<'_>) {
         let (a, b) = (first.key(), last.key());
         let shared = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-        // Ascending keys share more with each other than with what follows, so
-        // the window keeps to the last eight bytes of the key.
+        // Ascending keys share more with each other than with the keys after them, so the window
+        // keeps to the last eight bytes of the key.
         let skip = shared.min(a.len().min(b.len()).saturating_sub(FRAGMENT_BYTES));
         self.skip.store(skip, Ordering::Relaxed);
         self.origin.store(first.as_ptr(), Ordering::Release);

@@ -1,6 +1,6 @@
-//! Models of every interleaving of few threads:
-//! `RUSTFLAGS="--cfg loom" cargo test -p windrow-skiplist --test loom --target-dir
-//! target/loom`. `LOOM_MAX_PREEMPTIONS=3` tries more of them, in minutes.
+//! Models of every interleaving of a few threads: `RUSTFLAGS="--cfg loom" cargo test -p
+//! windrow-skiplist --test loom --target-dir target/loom`. `LOOM_MAX_PREEMPTIONS=3` tries more of
+//! them, in minutes.
 //!
 //! Under loom the list is three levels high, draws its window after the first
 //! entry (so hints are in play), and marks the bytes of each node, so that
@@ -43,8 +43,8 @@ fn keys(list: &SkipList<Bytewise>) -> Vec<(Vec<u8>, u64)> {
     found
 }
 
-/// Checks all interleavings with at most so many forced switches, where
-/// `LOOM_MAX_PREEMPTIONS` does not say how many.
+/// Checks all interleavings with at most `preemptions` forced switches, unless
+/// `LOOM_MAX_PREEMPTIONS` says another number.
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
@@ -110,8 +110,7 @@ fn two_inserts_and_a_reader() {
     });
 }
 
-/// A reader that sees the hint of a new node and the link to the old one would
-/// pass the old one by.
+/// A reader that sees the hint of a new node and the link to the old one would skip the old one.
 #[test]
 fn a_hint_is_never_newer_than_its_link() {
     model(2, || {
@@ -127,7 +126,7 @@ fn a_hint_is_never_newer_than_its_link() {
     });
 }
 
-/// A hint made under half a window would lead searches astray for ever.
+/// A hint made under half a window would mislead searches for ever.
 #[test]
 fn a_window_is_seen_whole() {
     model(2, || {

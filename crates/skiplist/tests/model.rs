@@ -1,6 +1,6 @@
-//! The list against `BTreeMap`: the same entries, the same answers, under
-//! keys of every look, in any order of insertion. Under Miri, which looks at
-//! every access, with fewer entries, and without the tests of cost.
+//! The list against `BTreeMap`: the same entries give the same answers, for keys of every shape, in
+//! any order of insertion. Under Miri, which checks every access, with fewer entries, and without
+//! the tests of cost.
 #![cfg(not(loom))]
 
 use std::cmp::{Ordering, Reverse};
@@ -21,7 +21,7 @@ impl KeyCompare for Bytewise {
     }
 }
 
-/// The same order, but not said to be: no prefixes, no hints.
+/// Bytewise order that does not declare itself: no prefixes, no hints.
 struct Opaque;
 
 impl KeyCompare for Opaque {
@@ -63,15 +63,15 @@ impl Random {
     }
 }
 
-/// `n`, or under Miri a number that it can do.
+/// `n`, or under Miri a number that it can handle.
 const fn scaled(n: usize, miri: usize) -> usize {
     if cfg!(miri) { miri } else { n }
 }
 
 type Model<K> = BTreeMap<(K, Reverse<u64>), Vec<u8>>;
 
-/// Looks of keys: where the first bytes tell, where only later ones do, where
-/// zeros and 0xff sit at the edges of a word, and where lengths alone differ.
+/// Shapes of keys: the first bytes differ, only later ones do, zeros and 0xff sit at the edges of a
+/// word, or lengths alone differ.
 fn key(look: &str, random: &mut Random) -> Vec<u8> {
     match look {
         "binary" => random.below(u64::MAX).to_be_bytes().repeat(2),
@@ -211,8 +211,8 @@ fn agrees_with_a_btree_map_under_other_orders() {
     }
 }
 
-/// The first entries fix the window of the hints; whatever comes later may
-/// lie before, behind or within what they share.
+/// The first entries fix the window of the hints; later keys may lie before, after or within the
+/// prefix that they share.
 #[test]
 fn keys_outside_the_window_are_found() {
     let list = Arc::new(SkipList::new(Bytewise));
@@ -297,8 +297,8 @@ fn a_hint_survives_its_list() {
     }
 }
 
-/// Levels keep searches short whatever the order of insertion: compares grow
-/// with the logarithm of the length.
+/// Levels keep searches short in any order of insertion: compares grow with the logarithm of the
+/// length.
 #[test]
 #[cfg_attr(miri, ignore = "a test of cost, of many entries")]
 fn searches_compare_few_keys() {

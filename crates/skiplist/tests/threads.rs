@@ -1,5 +1,5 @@
-//! Many threads at once: what was inserted is there, in order, for everyone
-//! who looks afterwards.
+//! Many threads at once: an inserted entry is there, in order, for every thread that searches
+//! afterwards.
 #![cfg(not(loom))]
 
 use std::cmp::Ordering;
@@ -106,7 +106,7 @@ fn run(shape: u64, near: bool) {
                 turn += 1;
                 let writer = turn % WRITERS;
                 let count = done[writer as usize].load(Acquire);
-                // The newest, and one long there.
+                // The newest entry, and an old one.
                 for number in [count.checked_sub(1), Some(turn * 77 % count.max(1))] {
                     let Some(number) = number.filter(|&number| number < count) else { continue };
                     let key = key(writer, number, shape);
