@@ -1,13 +1,21 @@
 //! How `memory_bytes` is split: pure arithmetic, no state.
 //!
+//! Half goes to memtables, since they set how much is merged, and an eighth to merges. A sixteenth, at
+//! most 4 MiB, is for memory that nobody counts. The rest serves reads. All but the reads' share is
+//! capped: beyond a point, memory helps nothing but the cache.
+//!
+//! Reads are lent the memory that memtables and merges do not use. An active memtable counts for
+//! the bytes in it and up to two eighths of a memtable more: the writer that enters the next eighth, or
+//! freezes a memtable, takes memory back before it fills it. Each merge that runs counts for its
+//! part. Reads have the loan once they filled the cache again while writers took at most an eighth as
+//! much, and as long as a memtable takes five seconds to fill. Else active memtables count as
+//! full, and all merges as running. A flushed memtable that a reader still holds counts as the reader's;
+//! meanwhile memtables are frozen smaller, at a quarter of their size at least. The counts are read
+//! under the block cache's resize lock, so that the last thread sets the latest.
+//!
 //! Owns: the shares of memtables, open tables, block cache and merges, and
 //! that they never add up to more than was given (promise P18).
-//! Never does: count what is in use; each share's owner charges against it.
-//!
-//! Half goes to memtables, since they set how much is merged; an eighth to
-//! merges; a little to what nobody counts; the rest serves reads. All but the
-//! reads' share is capped: beyond a point, memory helps nothing but the cache.
-//! Reads are lent as well what memtables and merges do not use at the moment.
+//! Never does: count the memory in use; each share's owner charges against it.
 
 use crate::options::{MEMTABLES_MIN, Settings};
 
@@ -29,12 +37,12 @@ const MEMTABLES_CAP: u64 = 4;
 /// Memory is shared out again whenever the active memtables have grown by an eighth of a memtable.
 const STEPS: u64 = 8;
 
-/// What one merge can use: input buffers of a dozen tables, the output's
+/// The most that one merge can use: input buffers of a dozen tables, the output's
 /// buffer, and the filter and index it builds.
 const MERGE_BYTES_PER_THREAD_CAP: u64 = 16 * MIB;
 
-/// What small allocations take that nobody counts, and what the general allocator keeps of
-/// them for each thread: 4 MiB with sixteen threads, whatever the budget is.
+/// Small allocations that nobody counts, and the part of them that the general allocator keeps for
+/// each thread: 4 MiB with sixteen threads, whatever the budget is.
 const UNCOUNTED_PART: u64 = 16;
 const UNCOUNTED_BYTES_CAP: u64 = 4 * MIB;
 
@@ -55,13 +63,13 @@ pub struct Shares {
     pub memtable_bytes: u64,
     /// Most memtables at a time, the one being filled included.
     pub memtables_max: u32,
-    /// What reads have while all memtables are full: open tables (indexes,
-    /// filters, tombstones) and the block cache. [`Shares::reads_bytes`] lends
-    /// them what memtables do not use.
+    /// The reads' share while all memtables are full: open tables (indexes,
+    /// filters, tombstones) and the block cache. [`Shares::reads_bytes`] adds
+    /// the loan of the memtables.
     pub(crate) reads_bytes_min: u64,
     /// Buffers of all running merges and flushes.
     pub merge_bytes: u64,
-    /// What is taken without being counted.
+    /// Memory that is taken without being counted.
     pub(crate) uncounted_bytes: u64,
     /// The block cache never grows beyond this.
     pub cache_bytes_max: u64,
@@ -128,14 +136,14 @@ fn memtables(settings: &Settings, cap_bytes: u64) -> (u64, u64) {
 }
 
 impl Shares {
-    /// What all memtables may hold together, in bytes. A write that would pass
+    /// The most that all memtables may hold together, in bytes. A write that would pass
     /// it waits for a flush: a batch can be larger than one memtable.
     pub fn memtables_bytes(&self) -> u64 {
         self.memtable_bytes * u64::from(self.memtables_max)
     }
 
-    /// What memtables hold at most: a batch may be larger than their share where
-    /// that was asked to be small.
+    /// The most that memtables ever hold: a batch may be larger than their share where
+    /// the user asked for a small one.
     pub fn memtables_bytes_max(&self, memory_bytes: u64) -> u64 {
         self.memtables_bytes().max(batch_memory_max(memory_bytes))
     }
@@ -192,7 +200,7 @@ impl Shares {
         (left / u64::from(self.memtables_max)).max(self.memtable_bytes / 4)
     }
 
-    /// The shares while memtables hold so much beyond theirs: the reads' is less.
+    /// The shares while memtables hold more than theirs by this much: the reads' is less.
     pub(crate) fn with_memtables_beyond(&self, beyond_bytes: u64) -> Shares {
         let given = beyond_bytes.min(self.reads_bytes_min / 4 * 3);
         Shares { reads_bytes_min: self.reads_bytes_min - given, ..*self }
@@ -205,7 +213,7 @@ impl Shares {
             + self.merge_bytes.saturating_sub(used.merge_bytes)
     }
 
-    /// What open tables may use of it. Most: a block that is not cached costs
+    /// The part of it that open tables may use. Most: a block that is not cached costs
     /// one read, a table that is not open costs several larger ones.
     pub fn tables_limit_bytes(&self, used: InUse) -> u64 {
         self.reads_bytes(used) / 4 * 3

@@ -1,4 +1,4 @@
-//! What a database tells its listener: each thing that happens, as plain data.
+//! The events of a database: each thing that happens, told to its listener as plain data.
 //!
 //! Owns: the events, how they read as a line of text, and the guard that keeps
 //! a listener's panic from the engine.
@@ -66,7 +66,7 @@ pub type JobId = u64;
     reason = "the fields are named for what they hold; each variant says the rest"
 )]
 pub enum Event {
-    /// The database is open; what recovery found. `torn_bytes` were behind the
+    /// The database is open, with the findings of recovery. `torn_bytes` were behind the
     /// last valid record of a log or the manifest: they were never written
     /// whole, or the last sync group is damaged.
     Opened { wal_files: u64, batches: u64, torn_bytes: u64, duration_us: u64 },
@@ -138,8 +138,8 @@ pub enum Event {
     /// A file with a database's name that the database does not use stays in its
     /// directory: it is not Windrow's, or it could not be removed.
     OrphanLeft { name: String, reason: Error },
-    /// A follower kept so many bytes of files that it has lost its lease
-    /// (`followers_keep_bytes`): they are removed, and it is told.
+    /// A follower has lost its lease, since more bytes of files waited for it than
+    /// `followers_keep_bytes`: the files are removed, and the follower is told.
     FollowerLeftBehind { kept_bytes: u64 },
     /// Bytes on disk are not what was written. The read or job that met them fails.
     CorruptionFound { error: Error },

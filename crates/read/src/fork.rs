@@ -1,4 +1,4 @@
-//! What a child made by `fork` is told, which may use neither its parent's database nor its
+//! The errors in a child made by `fork`, which may use neither its parent's database nor its
 //! threads.
 //!
 //! Owns: the two errors. Never does: notice a fork (`env/src/sys/process.rs`).
@@ -6,7 +6,7 @@
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::{Env, Process};
 
-/// What a database says in a child of the process that opened it.
+/// The error of a database in a child of the process that opened it.
 #[cold]
 pub fn forked(opener: &Process) -> Error {
     Error::new(
@@ -19,8 +19,8 @@ pub fn forked(opener: &Process) -> Error {
     )
 }
 
-/// Refuses an environment whose background threads are not in this process:
-/// whoever waited for a job of it would wait for ever.
+/// Refuses an environment whose background threads are not in this process: a thread that waited
+/// for one of its jobs would wait for ever.
 ///
 /// # Errors
 /// `InvalidArgument` in a child of the process that made it.

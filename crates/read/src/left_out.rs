@@ -1,4 +1,4 @@
-//! What is said of whole batches of a log that an open did not take over.
+//! The report on whole batches of a log that an open did not take over.
 //!
 //! Owns: the type. Never does: find them (`replay.rs`), or keep their log (`kept_logs.rs`).
 
@@ -7,26 +7,26 @@ use std::path::PathBuf;
 use windrow_base::FileNumber;
 use windrow_format::names;
 
-/// Whole batches of a log that an open did not take over: they lie behind a gap in what was
-/// written, and were never synced.
+/// Whole batches of a log that an open did not take over: they lie behind a gap in the log, and
+/// were never synced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordsLeftOut {
     /// The log's number.
     pub log: FileNumber,
-    /// What was taken over of the log ends at this byte.
+    /// The end of the part of the log that was taken over, in bytes.
     pub from_byte: u64,
-    /// What was written to it ends at this one.
+    /// The end of the batches that were written to it, in bytes.
     pub to_byte: u64,
-    /// How many whole batches are in between.
+    /// The number of whole batches in between.
     pub batches: u64,
-    /// Where the log is kept as it was, by an open for writing; `None` from an open for reading,
-    /// which leaves it in its place, and where the device had no room for it.
+    /// Where an open for writing keeps the log as it was. `None` from an open for reading, which
+    /// leaves it in its place, and if the device had no room for it.
     pub kept: Option<PathBuf>,
 }
 
 impl RecordsLeftOut {
-    /// Nothing of this log yet.
+    /// The report on a log that has no left-out batch yet.
     #[doc(hidden)]
     pub fn of(log: FileNumber) -> RecordsLeftOut {
         RecordsLeftOut { log, from_byte: 0, to_byte: 0, batches: 0, kept: None }

@@ -1,13 +1,13 @@
-//! Windrow's memory and reads: memtables, caches, gets, scans, and what is asked for and counted.
+//! Windrow's memory and reads: memtables, caches, gets, scans, settings and counters.
 //!
 //! A part of the key-value store [`windrow`](https://docs.rs/windrow), which re-exports what its
 //! users need of it. All else here is inside of Windrow and promises nothing.
 //!
-//! Owns: what a read sees and in which order places are asked; the settings, the counters, the
-//! split of memory, and the order in which the engine's locks are taken. Never does: write a file,
-//! or know what work there is in the background.
+//! Owns: which entries a read sees and in which order places are asked; the settings, the counters,
+//! the split of memory, and the order in which the engine's locks are taken. Never does: write a
+//! file, or know the work in the background.
 
-// No promise to users, so no page for them; what an item is for is said where that is not plain.
+// No promise to users, so no page for them; an item's purpose is documented where it is not plain.
 #![allow(
     missing_docs,
     clippy::len_without_is_empty,

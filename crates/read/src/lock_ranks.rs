@@ -1,13 +1,13 @@
-//! The locks of the engine, in the order in which they are taken: a thread takes one only
-//! while all that it holds are above it here.
+//! The locks of the engine, in the order in which they are taken: a thread takes one only while all
+//! that it holds are above it here.
 //!
-//! Debug builds, tests and the model checkers panic where that is not so
-//! (`windrow_env::sync::Rank`). No two of one rank are held at once: of keyspaces, tables
-//! and memtables a thread locks one at a time. The locks of files, jobs and
-//! random numbers come after all of these.
+//! Debug builds, tests and the model checkers panic if a thread does not
+//! (`windrow_env::sync::Rank`). No two of one rank are held at once: of keyspaces, tables and
+//! memtables a thread locks one at a time. The locks of files, jobs and random numbers come after
+//! all of these.
 //!
-//! What an operation under a lock may wait for follows from the first part: locks that are
-//! held while a file is written or a job awaited come first, and the short ones last.
+//! So the order limits the waits under a lock: locks that are held while a file is written or a job
+//! awaited come first, and the short ones last.
 //!
 //! Owns: the table. Never does: check it.
 
@@ -20,15 +20,15 @@ pub const CLOSING: Rank = Rank::new(10, "the close of a database");
 pub const CHECKPOINTING: Rank = Rank::new(20, "a checkpoint");
 pub const RESUMING: Rank = Rank::new(30, "a resume");
 
-// What is due.
+// The work that is due.
 pub const PACING: Rank = Rank::new(40, "the pressure on writers");
 /// Of each keyspace. Never held while a file is read or written.
 pub const TREE_WORK: Rank = Rank::new(50, "the work on a keyspace");
 pub const FLUSH_RETRY: Rank = Rank::new(60, "when flushes are tried again");
 
-// What is in the database. The manifest is written under the catalog.
+// The data of the database. The manifest is written under the catalog.
 pub const CATALOG: Rank = Rank::new(100, "the catalog");
-/// Of each keyspace. Held while the queue is asked what was given out last.
+/// Of each keyspace. Held while the queue is asked for the last number given out.
 pub(crate) const GAPS: Rank = Rank::new(105, "the gaps of a keyspace");
 pub const QUEUE: Rank = Rank::new(110, "the commit queue");
 /// Under the queue's lock, or by itself.
@@ -37,9 +37,9 @@ pub const RECENT_WRITES: Rank = Rank::new(115, "the record of recent writes");
 pub const VIEW: Rank = Rank::new(120, "the view of a keyspace");
 pub const NAMES: Rank = Rank::new(130, "the names of keyspaces");
 
-// What waits for writes, and for the device.
+// Waits for writes, and for the device.
 pub const PUBLICATION: Rank = Rank::new(200, "the publication of writes");
-/// Under no other lock: who waits for one holds none.
+/// Under no other lock: a thread that waits for one holds none.
 pub const KEY_LOCKS: Rank = Rank::new(205, "the locks on keys");
 pub const WAL_SYNC: Rank = Rank::new(210, "the sync of the write-ahead log");
 
@@ -66,7 +66,7 @@ pub(crate) const TABLE_HANDLES: Rank = Rank::new(420, "the handles of tables");
 pub(crate) const TABLES_GIVEN: Rank = Rank::new(425, "the sequence numbers of ingested tables");
 pub(crate) const BLOCKS_RESIZING: Rank = Rank::new(430, "the size of the block cache");
 
-// What anybody may need to know.
+// State that any part of the engine may ask for.
 pub const CLEANUP_KEPT: Rank = Rank::new(500, "files that the manifest may name");
 pub const CLEANUP_READERS: Rank = Rank::new(505, "the readers next to this process");
 pub const CLEANUP_WAITING: Rank = Rank::new(510, "files that may be removed");

@@ -1,8 +1,9 @@
-//! The memtable: what was written and is not in a table yet.
+//! The memtable: entries that are written and in no table yet.
 //!
-//! Point entries are in an arena skiplist that many threads insert into at
-//! once; range tombstones are kept apart, since they are few and every read must
-//! ask them. Owns its memory; never reads or writes a file.
+//! Point entries are in an arena skiplist into which many threads insert at once; range tombstones
+//! are kept apart, since they are few and every read must ask them.
+//!
+//! Owns: its memory. Never does: read or write a file, or decide when it is frozen.
 
 use crate::lock_ranks;
 use crate::tombstones::{Chunk, MemTombstones};
@@ -38,13 +39,13 @@ pub type MemCursor = Cursor<UserOrder>;
 /// Memory an entry takes besides its key and value: header, trailer and tower, on average.
 const ENTRY_OVERHEAD_BYTES: usize = if cfg!(debug_assertions) { 52 } else { 44 };
 
-/// Memory that its flush takes for a range tombstone besides its keys: lists of all,
-/// by key and by end, and its fragment.
+/// Memory that a flush takes for a range tombstone besides its keys: lists of all, by key and by
+/// end, and its fragment.
 const RANGE_FLUSH_BYTES: usize = 112;
 
-/// Memory that an operation takes whose key and value (or ends of a range) have
-/// so many bytes. Reads keep a second copy of the latest range tombstones; their
-/// flush has a set of all, and that as bytes.
+/// Memory that an operation takes whose key and value (or ends of a range) have `user_bytes` bytes.
+/// Reads keep a second copy of the latest range tombstones; their flush has a set of all, and the
+/// same set as bytes.
 #[inline]
 pub fn memory_bytes_of(kind: Kind, user_bytes: usize) -> usize {
     match kind {
@@ -61,11 +62,11 @@ const NO_WAL: FileNumber = FileNumber::MAX;
 
 /// One memtable, active or frozen.
 pub struct Memtable {
-    /// Made by the first insert: one that nobody writes to takes no arena.
+    /// Made by the first insert: a memtable without writes takes no arena.
     list: OnceLock<Arc<SkipList<UserOrder>>>,
     chunks: Arc<ChunkPool>,
     order: KeyOrder,
-    /// How many of its point entries are tombstones.
+    /// The number of its point entries that are tombstones.
     point_tombstones: AtomicU64,
     /// Made by the first range tombstone, as the list is.
     tombstones: OnceLock<Box<MemTombstones>>,
@@ -75,17 +76,16 @@ pub struct Memtable {
     first_wal: AtomicU64,
     /// Set when frozen: every sequence number in here is at or below it.
     last_seq: AtomicU64,
-    /// Entries above it were never published, and are not to be seen: the writes
-    /// that they are of have failed.
+    /// Entries above it were never published, and must not be seen: their writes have failed.
     seq_max: AtomicU64,
-    /// Charges for its memory once it is flushed, for as long as anybody holds it.
+    /// Charges for its memory once it is flushed, for as long as a view holds it.
     charges: Mutex<Vec<Charge>>,
-    /// Its readers hold it, and nobody else.
+    /// Whether only its readers hold it.
     is_retired: AtomicBool,
 }
 
 impl Memtable {
-    /// An empty memtable that shares `chunks` with the others of its database.
+    /// Makes an empty memtable that shares `chunks` with the others of its database.
     pub fn new(order: KeyOrder, chunks: Arc<ChunkPool>) -> Memtable {
         Memtable {
             list: OnceLock::new(),
@@ -102,9 +102,9 @@ impl Memtable {
         }
     }
 
-    /// Its point entries; `None` where nothing was inserted yet. What a reader
-    /// may see was inserted before its sequence number was published: load that
-    /// first, and `None` says that there is nothing to see.
+    /// Its point entries; `None` if none was inserted yet. An entry that a reader may see was
+    /// inserted before its sequence number was published: load that number first, and `None` means
+    /// that there is no entry to see.
     #[inline]
     pub fn list(&self) -> Option<&Arc<SkipList<UserOrder>>> {
         self.list.get()
@@ -122,13 +122,13 @@ impl Memtable {
         &self.order
     }
 
-    /// Number of its point entries.
+    /// The number of its point entries.
     #[inline]
     pub fn entries(&self) -> u64 {
         self.list().map_or(0, |list| list.len() as u64)
     }
 
-    /// How many of its point entries are deletes and single deletes.
+    /// The number of its point entries that are deletes and single deletes.
     #[inline]
     pub fn point_tombstones(&self) -> u64 {
         self.point_tombstones.load(Ordering::Relaxed)
@@ -162,7 +162,7 @@ impl Memtable {
         (wal != NO_WAL).then_some(wal)
     }
 
-    /// Notes the last sequence number it may hold, when it is frozen.
+    /// Notes the last sequence number that it may hold, when it is frozen.
     pub fn freeze(&self, last_seq: SeqNo) {
         self.last_seq.store(last_seq, Ordering::Release);
     }
@@ -173,7 +173,7 @@ impl Memtable {
         self.last_seq.load(Ordering::Acquire)
     }
 
-    /// Nobody sees entries above `seq` from here on, whatever is published later.
+    /// Hides entries above `seq` from here on, whatever is published later.
     pub fn cut(&self, seq: SeqNo) {
         self.seq_max.store(seq, Ordering::Release);
     }
@@ -184,13 +184,13 @@ impl Memtable {
         self.seq_max.load(Ordering::Relaxed)
     }
 
-    /// Its memory counts as this from here on, until the last view that holds it is gone.
+    /// Counts its memory by these charges from here on, until the last view that holds it is gone.
     pub fn count_as(&self, charges: Vec<Charge>) {
         let before = std::mem::replace(&mut *self.charges.lock(), charges);
         drop(before);
     }
 
-    /// Whether it was left to its readers only now.
+    /// Leaves it to its readers. Returns whether that was not so before.
     pub fn retire(&self) -> bool {
         !self.is_retired.swap(true, Ordering::AcqRel)
     }
@@ -219,13 +219,13 @@ impl Memtable {
         self.tombstones.get().is_some_and(|tombstones| tombstones.any())
     }
 
-    /// Newest range tombstone with a sequence number of at most `max_seq` that
-    /// covers the user key.
+    /// Returns the newest range tombstone with a sequence number of at most `max_seq` that covers
+    /// the user key.
     pub(crate) fn newest_tombstone(&self, key: &[u8], max_seq: SeqNo) -> Option<SeqNo> {
         self.tombstones.get()?.newest_covering(&self.order, key, max_seq)
     }
 
-    /// The range tombstones by the chunk, oldest first.
+    /// The range tombstones in chunks, oldest first.
     pub fn tombstones(&self) -> Arc<[Arc<Chunk>]> {
         match self.tombstones.get() {
             Some(tombstones) => tombstones.chunks(&self.order),
@@ -233,8 +233,8 @@ impl Memtable {
         }
     }
 
-    /// The range tombstones that readers at these snapshots, ascending, can
-    /// tell apart; for a memtable that takes no more.
+    /// The range tombstones that readers at these snapshots, ascending, can tell apart. For a
+    /// memtable that takes no more.
     pub fn tombstones_under(&self, snapshots: &[SeqNo]) -> Tombstones {
         let chunks = self.tombstones();
         let seq_max = self.seq_max();
@@ -275,7 +275,7 @@ mod tests {
                 assert_eq!(memtable.newest_tombstone(&end(seq), seq), None);
             }
         }
-        // A read as of then: only tombstones from 51 to 19,000 reach over key 50.
+        // A read at that number: only tombstones from 51 to 19,000 reach over key 50.
         assert_eq!(memtable.newest_tombstone(&end(50), 19_000), Some(19_000));
         assert_eq!(memtable.newest_tombstone(&end(50), 50), None);
         let bytes = memtable.allocated_bytes() - empty;

@@ -2,6 +2,13 @@
 //! operands without a read, and compaction filters, which look at every value
 //! that a merge passes.
 //!
+//! An operator is code, and the manifest has only its name. A keyspace whose merge operator is not
+//! registered opens, for writing too: its operands pass through flushes and merges as they are, so
+//! nothing is combined and nothing is lost. A read that would have to apply them is an error that names
+//! the operator, and so is a write that would add one. A repair needs every operator, since it combines
+//! operands to tell which of them count twice. (A comparator that is not registered:
+//! `recover/src/found/left_out.rs`.)
+//!
 //! Owns: the two traits, the built-in operators `add`, `append`, `max`.
 //! Never does: decide when they are called (`read/` and `merge/` do).
 
@@ -70,7 +77,7 @@ pub trait MergeOperator: Send + Sync + 'static {
         true
     }
 
-    /// One operand that does what `operands` (oldest first, at least two) would do one after the
+    /// One operand with the effect of `operands` (oldest first, at least two), applied one after the
     /// other, whatever they apply to; made of some of them first and of the rest later, it must
     /// come to the same bytes, since merges meet them in any groups. `None` (the default): keep them all. Worth it where the one is
     /// smaller than they are, as a sum is; what only puts them together, as a list does, is read as fast
@@ -80,7 +87,7 @@ pub trait MergeOperator: Send + Sync + 'static {
     }
 }
 
-/// What a compaction filter makes of a value.
+/// The decision of a compaction filter about one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterDecision {
     /// It stays as it is.

@@ -1,5 +1,5 @@
-//! Bytes handed to the user without a copy where that is possible: a value
-//! pins the cached block it is in, a short key or value is stored inline.
+//! Bytes that the user gets without a copy where that is possible: a value pins the cached block
+//! that it is in, a short key or value is stored inline.
 //!
 //! Owns: one reference to a block or a buffer. Never does: I/O, locks.
 
@@ -41,7 +41,7 @@ enum Repr {
 }
 
 impl Slice {
-    /// Copies `bytes`: inline where they are short, else once to the heap.
+    /// Copies `bytes`: inline if they are short, otherwise once to the heap.
     #[inline]
     pub fn copy_from(bytes: &[u8]) -> Slice {
         if bytes.len() > INLINE_BYTES_MAX {
@@ -52,7 +52,7 @@ impl Slice {
         Slice(Repr::Inline { len: bytes.len() as u8, bytes: inline })
     }
 
-    /// A range of a block, which stays in memory for as long.
+    /// Pins a range of a block, which stays in memory for as long.
     ///
     /// # Panics
     /// If `range` does not lie in the block.
@@ -68,7 +68,7 @@ impl Slice {
         }
     }
 
-    /// This slice without its first `count` bytes, pinning the same memory.
+    /// Returns this slice without its first `count` bytes, pinning the same memory.
     ///
     /// # Panics
     /// If it is shorter than that.

@@ -3,10 +3,12 @@
 //!
 //! A merge takes one copy of it at its start: a snapshot made later has a
 //! sequence number above everything in the merge's inputs, so it needs
-//! nothing that the copy would let go by sequence numbers. What a compaction
-//! filter or the clock took is another matter: the snapshot may have read it
-//! while the merge ran. So a merge of which something was taken that way asks
-//! before it is *installed* (becomes part of the tree), and is not where that is so.
+//! nothing that the copy would let go by sequence numbers. Entries that a compaction
+//! filter or expiry dropped are another matter: such a snapshot may have read them
+//! while the merge ran. So before a merge that dropped entries in this way is *installed*
+//! (becomes part of the tree), it asks for snapshots that it does not know. If there is one, the merge
+//! runs again without the filter. While a merge whose filter dropped entries is installed, no
+//! snapshot is registered (the install barrier).
 //!
 //! Owns: the list, and whether a merge may be installed. Never does: read, or drop entries.
 
@@ -26,12 +28,12 @@ struct Live {
     next_id: u64,
     /// (sequence number, id) -> wall time in ms at which it was taken.
     by_seq: BTreeMap<(SeqNo, u64), u64>,
-    /// What a filter took is going: a snapshot taken now could see it both
+    /// Entries that a filter dropped are going: a snapshot taken now could see them both
     /// there and gone.
     installing: bool,
 }
 
-/// What a merge must respect.
+/// The snapshots that a merge must respect.
 #[derive(Clone, Debug, Default)]
 pub struct LiveSnapshots {
     /// Sequence numbers that are read at, ascending, without repeats.
@@ -42,7 +44,7 @@ pub struct LiveSnapshots {
     pub next_id: u64,
 }
 
-/// What a merge took that a snapshot taken since it began may still see.
+/// The entries that a merge dropped and that a snapshot taken since it began may still see.
 #[derive(Clone, Copy, Debug)]
 pub struct DroppedEntries {
     /// The first id of those snapshots.
@@ -53,7 +55,7 @@ pub struct DroppedEntries {
     pub expired_ms: u64,
 }
 
-/// While it lives, what a merge took becomes part of the tree.
+/// The install barrier: while it exists, a merge becomes part of the tree.
 pub struct InstallBarrier<'a> {
     list: &'a SnapshotList,
 }
@@ -95,8 +97,8 @@ impl SnapshotList {
     /// know would miss it.
     ///
     /// A snapshot taken from here on judges expiry no earlier than the merge did
-    /// (`Host::now_ms`, of which the floor is raised by now), so that it need
-    /// wait only for what a filter took.
+    /// (the floor of `Host::now_ms` is raised by now), so that it need
+    /// wait only for a filter's drops.
     pub fn raise_barrier(&self, taken: &DroppedEntries) -> Option<InstallBarrier<'_>> {
         let mut live = self.live.lock();
         invariant!(I6, !live.installing, "two merges are installed at once");
@@ -129,7 +131,7 @@ impl SnapshotList {
         debug_invariant!(I6, was_held, "snapshot {id} at {seq} is released, and was not held");
     }
 
-    /// What is held now.
+    /// The snapshots of this moment.
     pub fn held(&self) -> LiveSnapshots {
         let live = self.live.lock();
         let mut seqs: Vec<SeqNo> = live.by_seq.keys().map(|&(seq, _)| seq).collect();

@@ -1,16 +1,15 @@
 //! The range tombstones of one memtable.
 //!
-//! They come in any order and nest anyhow, and every read asks all of them. By
-//! the chunk, as they come, they are cut at each other's ends: between two
-//! neighbouring cuts, which of a chunk's tombstones cover is one word of bits. So
-//! a chunk takes memory in proportion to its tombstones however they nest, and
-//! a read one binary search for each chunk.
+//! They come in any order and nest in any way, and every read asks all of them. Chunk by chunk, as
+//! they come, they are cut at each other's ends: between two neighbouring cuts, one word of bits
+//! says which of a chunk's tombstones cover. So a chunk takes memory in proportion to its
+//! tombstones however they nest, and a read one binary search for each chunk.
 //!
-//! Fragments as in a table, with the sequence numbers over each, were rejected:
-//! tombstones nested in each other take ten times the memory in them.
+//! Rejected: fragments as in a table, with the sequence numbers over each. Tombstones nested in
+//! each other take ten times the memory in them.
 //!
-//! Owns: the tombstones, and the count of their bytes. Never does: choose which
-//! of them a flush keeps.
+//! Owns: the tombstones, and the count of their bytes. Never does: choose which of them a flush
+//! keeps.
 
 use crate::lock_ranks;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use windrow_env::sync::atomic::{AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwap, Mutex};
 use windrow_format::tombstone::{Parts, RangeTombstone};
 
-/// Tombstones of a chunk: bits of a word.
+/// Most tombstones of a chunk: the bits of a word.
 const CHUNK: usize = u64::BITS as usize;
 
 /// Memory of a tombstone that is not in a chunk yet, besides its keys.
@@ -29,12 +28,12 @@ const LOOSE_BYTES: usize = size_of::<RangeTombstone>() + 2 * 16;
 pub struct Chunk {
     /// Their sequence numbers, ascending.
     seqs: Box<[SeqNo]>,
-    /// Where they begin and end: distinct keys, ascending, one after the other.
+    /// The keys at which they begin and end: distinct, ascending, one after the other.
     keys: Box<[u8]>,
-    /// Where each of those keys ends in `keys`.
+    /// The end of each of those keys in `keys`.
     key_ends: Box<[u32]>,
-    /// Which tombstones cover the stretch from each key to the next: bit n is
-    /// that of the n-th sequence number.
+    /// The tombstones that cover the stretch from each key to the next: bit n is that of the n-th
+    /// sequence number.
     covers: Box<[u64]>,
 }
 
@@ -50,7 +49,7 @@ pub struct Stretch<'a> {
 }
 
 impl Chunk {
-    /// A chunk of at most [`CHUNK`] tombstones.
+    /// Makes a chunk of at most [`CHUNK`] tombstones.
     fn build(list: &[RangeTombstone], order: &KeyOrder) -> Chunk {
         debug_assert!(list.len() <= CHUNK);
         let covering = list.iter().filter(|t| order.compare(&t.start, &t.end).is_lt());
@@ -84,7 +83,7 @@ impl Chunk {
         &self.keys[from as usize..self.key_ends[i] as usize]
     }
 
-    /// The stretch around a user key as a read at `max_seq` sees it.
+    /// Returns the stretch around a user key as a read at `max_seq` sees it.
     pub(crate) fn stretch(&self, order: &KeyOrder, key: &[u8], max_seq: SeqNo) -> Stretch<'_> {
         let (mut lo, mut hi) = (0, self.covers.len());
         while lo < hi {
@@ -104,12 +103,12 @@ impl Chunk {
         Stretch { from: Some(self.key(at)), to, newest }
     }
 
-    /// The newest sequence number in it; 0 where nothing is.
+    /// The newest sequence number in it; 0 if it has no tombstone.
     pub(crate) fn newest_seq(&self) -> SeqNo {
         self.seqs.last().copied().unwrap_or(0)
     }
 
-    /// How many it has.
+    /// The number of its tombstones.
     pub fn count(&self) -> usize {
         self.seqs.len()
     }
@@ -125,13 +124,13 @@ impl Chunk {
     }
 
     fn memory_bytes(&self) -> usize {
-        // An allocation each, and that of the shared pointer.
+        // Each has an allocation, and so has the shared pointer.
         let headers = 5 * 16 + size_of::<Chunk>() + 16;
         headers + self.keys.len() + self.covers.len() * (8 + 4) + self.seqs.len() * 8
     }
 }
 
-/// The first so many tombstones as reads see them.
+/// The first `count` tombstones, in the form in which reads ask them.
 #[derive(Default)]
 struct Published {
     count: usize,
@@ -143,7 +142,7 @@ struct Published {
 struct State {
     full: Vec<Arc<Chunk>>,
     full_bytes: usize,
-    /// Those after the full chunks, as they came.
+    /// The tombstones after the full chunks, as they came.
     loose: Vec<RangeTombstone>,
     loose_bytes: usize,
     published_bytes: usize,
@@ -188,7 +187,7 @@ impl MemTombstones {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether there is one.
+    /// Whether there is any.
     #[inline]
     pub fn any(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
@@ -199,8 +198,8 @@ impl MemTombstones {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The chunks, oldest first. The last one is built when a read first asks after
-    /// an insert: a burst of range deletes costs one build, not one each.
+    /// The chunks, oldest first. The last one is built when a read first asks after an insert: a
+    /// burst of range deletes costs one build, not one each.
     pub fn chunks(&self, order: &KeyOrder) -> Arc<[Arc<Chunk>]> {
         let published = self.published.load();
         if published.count == self.count.load(Ordering::Acquire) {
@@ -222,7 +221,7 @@ impl MemTombstones {
         chunks
     }
 
-    /// The newest that covers a user key and has a sequence number of at most `max_seq`.
+    /// Returns the newest that covers a user key and has a sequence number of at most `max_seq`.
     pub fn newest_covering(&self, order: &KeyOrder, key: &[u8], max_seq: SeqNo) -> Option<SeqNo> {
         let mut newest = None;
         for chunk in self.chunks(order).iter().rev() {

@@ -1,10 +1,10 @@
 //! Sizes, durations and counts as people write them.
 //!
-//! Owns: their grammar; printing and parsing are exact inverses. Never does: know
-//! which setting is of which unit (`settings.rs` has the table).
+//! Owns: their grammar; printing and parsing are exact inverses. Never does: know the unit of a
+//! setting (`settings.rs` has the table).
 
-/// Names of a unit and what one of it is, in base units. Looked up without
-/// regard to case; printing takes the first exact one from the top.
+/// Names of a unit, each with its size in base units. Looked up without regard to case; printing
+/// takes the first exact one from the top.
 type Suffixes = &'static [(&'static str, u64)];
 
 const BYTES: Suffixes = &[
@@ -61,12 +61,12 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, &[], 1)
 }
 
-/// Exact: the largest binary unit that divides it, else bytes.
+/// Prints exactly: in the largest binary unit that divides it, else in bytes.
 pub(crate) fn print_bytes(bytes: u64) -> String {
     print_scaled(bytes, &BYTES[..BYTES_PRINTED], "")
 }
 
-/// Exact: the largest unit that divides it.
+/// Prints exactly: in the largest unit that divides it.
 pub(crate) fn print_millis(ms: u64) -> String {
     match ms.checked_mul(1_000) {
         Some(us) => print_micros(us),
@@ -74,7 +74,7 @@ pub(crate) fn print_millis(ms: u64) -> String {
     }
 }
 
-/// Exact: the largest unit that divides it.
+/// Prints exactly: in the largest unit that divides it.
 pub(crate) fn print_micros(us: u64) -> String {
     print_scaled(us, &MICROS[..MICROS_PRINTED], "us")
 }
@@ -87,8 +87,8 @@ fn print_scaled(value: u64, suffixes: Suffixes, rest: &str) -> String {
     }
 }
 
-/// `digits[.digits] [suffix]`, times the suffix's scale (`bare` without one).
-/// Integer arithmetic all through: 0.1GiB, which is no whole number of bytes, is refused.
+/// Parses `digits[.digits] [suffix]`, times the suffix's scale (`bare` without one). Integer
+/// arithmetic all through: 0.1GiB, which is no whole number of bytes, is refused.
 fn parse_scaled(text: &str, suffixes: Suffixes, bare: u64) -> Result<u64, String> {
     let bad = || format!("`{text}` is not a number this setting takes");
     let trimmed = text.trim();
@@ -121,7 +121,7 @@ fn parse_scaled(text: &str, suffixes: Suffixes, bare: u64) -> Result<u64, String
     u64::try_from(value).map_err(|_| format!("`{text}` is too large"))
 }
 
-/// For people: three significant digits, binary units (`1.25 GiB`). Not parsed back.
+/// Prints for people: three significant digits, binary units (`1.25 GiB`). Not parsed back.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = bytes as f64;

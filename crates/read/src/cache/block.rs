@@ -1,15 +1,13 @@
-//! Decoded blocks by file uid and offset, bounded by the memory they take.
+//! Decoded blocks by file uid and offset, bounded by their memory.
 //!
-//! What readers hold counts against the same room: blocks that the cache let
-//! go of and an iterator or a value still pins, what was read ahead, flushed
-//! memtables in old views, the iterators themselves. All of that and the
-//! cached blocks are in one account; once it passes the room, the cache
-//! gives way, down to a floor. A block is charged when it is decoded, so that
-//! a hit costs nothing for it.
+//! Memory that readers hold counts against the same room: blocks that the cache let go of and an
+//! iterator or a value still pins, bytes read ahead, flushed memtables in old views, the iterators
+//! themselves. All of that and the cached blocks are in one account; once it passes the room, the
+//! cache gives way, down to a floor. A block is charged when it is decoded, so that a hit costs
+//! nothing for it. A hit takes the shared lock of one shard and clones an `Arc`; nothing moves in a
+//! list.
 //!
-//! Owns: the cached blocks, and the account. Never does: read a file, or take
-//! from a reader what it holds. A hit takes the shared lock of one shard and
-//! clones an `Arc`; nothing moves in a list.
+//! Owns: the cached blocks, and the account. Never does: read a file, or take memory from a reader.
 
 use crate::lock_ranks;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -25,7 +23,7 @@ use windrow_format::block::{Account, Block, Charge};
 /// the shard's table and list, and the `Arc`'s counters.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
-/// A shard refuses what is larger than itself, so shards are not made smaller than this.
+/// A shard refuses a block larger than itself, so shards are not made smaller than this.
 const SHARD_BYTES_MIN: u64 = 4 << 20;
 
 /// More shards than this no longer take contention away.
@@ -34,8 +32,8 @@ const SHARDS_MAX: u64 = 64;
 /// Bytes of a typical block, to size the shards' tables at first.
 const TYPICAL_BLOCK_BYTES: u64 = 4 << 10;
 
-/// The part of the room that the cache keeps whatever readers hold: without
-/// the blocks that everybody asks for, every read would go to the device.
+/// The part of the room that the cache keeps whatever readers hold: without the blocks that all
+/// reads ask for, every read would go to the device.
 const FLOOR_PART: u64 = 8;
 
 /// The part of the room by which the account may pass it before the cache gives
@@ -45,7 +43,7 @@ const SLACK_PART: u64 = 64;
 /// The part of the room that bytes read ahead may take.
 const AHEAD_PART: u64 = 4;
 
-/// Less than this is not worth being read ahead.
+/// Less than this is not worth a read ahead.
 const AHEAD_BYTES_MIN: u64 = 16 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,32 +112,33 @@ fn weight(block: &Block) -> u64 {
 /// The block cache. One per database, shared by its keyspaces.
 pub struct BlockCache {
     blocks: Cache<BlockKey, Arc<Block>, BlockWeight, WordHash>,
-    /// 0 turns caching off: the cache below would round it up. Read anywhere,
-    /// changed under `resizing`, as `room_bytes` is.
+    /// 0 turns caching off: the cache below would round it up. Read anywhere, changed under
+    /// `resizing`, as `room_bytes` is.
     capacity_bytes: AtomicU64,
-    /// Held from deciding on a size until the cache has it, so that what is
-    /// recorded is what it has. No other lock of the engine is taken under it.
+    /// Held from the decision on a size until the cache has it, so that the recorded size is the
+    /// real one. No other lock of the engine is taken under it.
     resizing: Mutex<()>,
-    /// What the account may come to.
+    /// The most bytes of the account.
     room_bytes: AtomicU64,
-    /// What the room may grow to, when reads ask for it and nobody else does.
+    /// The size to which the room may grow, when reads ask for it and nobody else does.
     offered_bytes: AtomicU64,
     /// The cache never grows beyond this.
     most_bytes: u64,
-    /// Blocks that are alive, cached or not, and all else that readers hold
-    /// but for what they read ahead.
+    /// Blocks that are alive, cached or not, and all other memory that readers hold except bytes
+    /// read ahead.
     alive: Account,
-    /// Of that, flushed memtables.
+    /// The part of it that flushed memtables take.
     retired: Account,
-    /// What readers hold of bytes read ahead.
+    /// Bytes read ahead that readers hold.
     ahead: Account,
-    /// Bytes of blocks that came in since it was last asked whether to grow.
+    /// Bytes of blocks that came in since the last decision on growth.
     came_bytes: AtomicU64,
     may_grow: OnceLock<MayGrow>,
 }
 
-/// Asked before the cache grows, whenever as many bytes as it holds came in again: the room that is
-/// offered then, or `None` where it may not grow. Under the lock of those who resize it.
+/// Asked before the cache grows, whenever as many bytes as it holds came in again. Returns the room
+/// that is offered then, or `None` if the cache may not grow. Under the lock of those who resize
+/// it.
 type MayGrow = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
 
 impl BlockCache {
@@ -149,8 +148,8 @@ impl BlockCache {
         BlockCache::within(bytes, bytes, bytes)
     }
 
-    /// A cache of at most `most_bytes`, which takes `room_bytes` together with
-    /// what readers hold, and later up to `offered_bytes`.
+    /// A cache of at most `most_bytes`, which takes `room_bytes` together with the memory of
+    /// readers, and later up to `offered_bytes`.
     pub fn within(room_bytes: u64, offered_bytes: u64, most_bytes: u64) -> BlockCache {
         let bytes = offered_bytes.min(most_bytes);
         let shards = (bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
@@ -182,13 +181,13 @@ impl BlockCache {
         }
     }
 
-    /// Has `may_grow` asked before it grows; else it always may. Said once.
+    /// Has `may_grow` asked before the cache grows; without it the cache always may. Called once.
     pub(crate) fn grow_when(&self, may_grow: impl Fn(u64) -> Option<u64> + Send + Sync + 'static) {
         let said = self.may_grow.set(Box::new(may_grow));
         debug_assert!(said.is_ok(), "said once");
     }
 
-    /// The block at `offset` of the file `uid`, if it is cached.
+    /// Returns the block at `offset` of the file `uid`, if it is cached.
     #[inline]
     pub fn get(&self, uid: FileUid, offset: u64) -> Option<Arc<Block>> {
         self.blocks.get(&BlockKey { uid, offset })
@@ -209,8 +208,9 @@ impl BlockCache {
     }
 
     /// Counts a flushed memtable of `bytes` that readers hold, until the charges are dropped. The
-    /// room that is offered has it, since memtables have it no more; so the room in force has it
-    /// as well for that time, and the cache does not give way to what takes no more than before.
+    /// room that is offered includes it, since the memtables' share no longer does. So the room in
+    /// force includes it as well for that time, and the cache does not give way to memory that is
+    /// no more than before.
     pub fn take_over(&self, bytes: u64) -> Vec<Charge> {
         let retired = self.retired.charge(bytes);
         vec![self.hold(bytes), retired]
@@ -260,30 +260,30 @@ impl BlockCache {
         self.held_bytes() > room + room / SLACK_PART
     }
 
-    /// How much one read may take ahead: what is left of the part for it, or a
-    /// little where that is less. `None` where more is held than that part:
-    /// iterators that are not moved keep what they read.
+    /// Bytes that one read may take ahead: the rest of the part for it, or a little if that is
+    /// less. `None` if more is held than that part: iterators that are not moved keep the bytes
+    /// that they read.
     pub(crate) fn ahead_max_bytes(&self) -> Option<u64> {
         let part = self.room_bytes() / AHEAD_PART;
         let left = part.checked_sub(self.ahead.bytes())?;
         Some(left.max(AHEAD_BYTES_MIN))
     }
 
-    /// Whether readers held so much that the cache is down to half its room. It
-    /// stays so until reads fill the cache again while no memtable grows: were it
-    /// over when readers let go, those that come next would fill memory again.
+    /// Whether readers held so much that the cache is down to half its room. It stays so until
+    /// reads fill the cache again while no memtable grows: if it ended when readers let go, the
+    /// next ones would fill memory again.
     #[inline]
     pub fn is_crowded(&self) -> bool {
         let room = self.room_bytes().min(self.most_bytes);
         self.capacity_bytes.load(Ordering::Relaxed) < room / 2
     }
 
-    /// What readers hold in addition to the cache, in bytes.
+    /// Memory that readers hold in addition to the cache, in bytes.
     pub fn readers_bytes(&self) -> u64 {
         self.held_bytes().saturating_sub(self.blocks.weight())
     }
 
-    /// The size that leaves what readers hold its part of the room.
+    /// The size that leaves readers' memory its part of the room.
     fn allowed_bytes(&self) -> u64 {
         let room = self.room_bytes();
         room.saturating_sub(self.readers_bytes()).max(self.floor_bytes()).min(self.most_bytes)
@@ -293,9 +293,8 @@ impl BlockCache {
         (self.room_bytes() / FLOOR_PART).min(self.most_bytes)
     }
 
-    /// Shrinks until all fits, or to the floor. Not always at once: evicting a
-    /// block that a reader holds frees nothing. Each round takes off what is
-    /// too much, at least a slack.
+    /// Shrinks until all fits, or to the floor. Not always at once: the eviction of a block that a
+    /// reader holds frees nothing. Each round takes off the excess, at least a slack.
     #[cold]
     fn give_way(&self) {
         let mut rounds = SLACK_PART;
@@ -327,7 +326,7 @@ impl BlockCache {
             || more_is_there
     }
 
-    /// Takes the room that is offered if as much came in as it holds, and it may.
+    /// Takes the room that is offered if as many bytes came in as it holds, and it may.
     fn consider_growth(&self, capacity: u64, bytes: u64) {
         let came = self.came_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if came < capacity {
@@ -349,9 +348,9 @@ impl BlockCache {
         }
     }
 
-    /// Changes the room that is offered. Shrinking evicts at once; growing, of
-    /// what readers may hold too, waits until reads fill the cache again.
-    /// `offered` is evaluated under the lock, so that a thread which waited for it offers the room of then.
+    /// Changes the room that is offered. Shrinking evicts at once; growing, also of the room for
+    /// readers, waits until reads fill the cache again. `offered` is evaluated under the lock, so
+    /// that a thread which waited for it offers the room of that moment.
     pub fn resize(&self, offered: impl FnOnce() -> u64) {
         let resizing = self.resizing.lock();
         let offered_bytes = offered();
@@ -377,7 +376,7 @@ impl BlockCache {
         }
     }
 
-    /// Its size as recorded, and as the cache below has it.
+    /// The recorded size, and the size of the cache below.
     #[cfg(all(loom, any(test, feature = "testing")))]
     pub fn sizes(&self) -> (u64, u64) {
         (self.capacity_bytes.load(Ordering::Relaxed), self.blocks.capacity())
@@ -389,7 +388,7 @@ impl BlockCache {
         self.offered_bytes.load(Ordering::Relaxed)
     }
 
-    /// Memory of what is cached, overhead included.
+    /// Memory of the cached blocks, overhead included.
     pub fn bytes_used(&self) -> u64 {
         self.blocks.weight()
     }
@@ -403,7 +402,7 @@ mod tests {
     use windrow_base::{KeyOrder, Kind};
     use windrow_format::table::{BlockKind, read_block};
 
-    /// What may be offered at the most.
+    /// The most that may be offered.
     const MOST: u64 = 1 << 20;
 
     fn some_block(world: &mut World, value_bytes: usize) -> Arc<Block> {
@@ -444,7 +443,7 @@ mod tests {
         );
     }
 
-    /// A small cache takes a block as large as itself, nearly: it has one shard.
+    /// A small cache takes a block nearly as large as itself: it has one shard.
     #[test]
     fn a_large_block_fits_a_small_cache() {
         let mut world = World::new(2, KeyOrder::Bytewise);
@@ -454,8 +453,8 @@ mod tests {
         assert!(cache.get(1, 0).is_some());
     }
 
-    /// Whatever mix of blocks and other memory readers hold, it and the cache
-    /// stay within the room, as long as that leaves the cache its floor.
+    /// With any mix of blocks and other memory that readers hold, it and the cache stay within the
+    /// room, as long as that leaves the cache its floor.
     #[test]
     fn the_cache_gives_way_to_what_readers_hold() {
         const ROOM: u64 = 1 << 20;
@@ -478,7 +477,7 @@ mod tests {
         let held = cache.hold(ROOM / 4);
         assert!(cache.held_bytes() <= ROOM + ROOM / SLACK_PART);
         assert!(cache.bytes_used() < ROOM / 2);
-        // No more than the floor is left, and no less.
+        // The floor is left, and no more.
         assert!(cache.is_crowded());
         let much = cache.hold(ROOM);
         (1_000..1_500).for_each(|offset| drop(read(offset)));
@@ -519,7 +518,7 @@ mod tests {
         drop(held);
     }
 
-    /// What is taken over counted as another's until then: the cache stays as it is.
+    /// Memory that is taken over was counted elsewhere until then: the cache stays as it is.
     #[test]
     fn what_readers_take_over_costs_the_cache_nothing() {
         let mut world = World::new(7, KeyOrder::Bytewise);
@@ -568,7 +567,7 @@ mod tests {
         assert!(cache.bytes_used() <= 1 << 18, "shrinking waits for nobody");
     }
 
-    /// What is offered is not there for readers either until the cache has grown.
+    /// The room that is offered is not there for readers either until the cache has grown.
     #[test]
     fn readers_are_measured_by_the_room_in_force() {
         let mut world = World::new(6, KeyOrder::Bytewise);
@@ -591,8 +590,8 @@ mod tests {
         assert!(!cache.is_crowded() && cache.bytes_used() > 1 << 18);
     }
 
-    /// Whoever resizes it at the same time, the cache has the size that it
-    /// believes it has, in every shard.
+    /// Whichever thread resizes it at the same time, the cache has the recorded size, in every
+    /// shard.
     #[test]
     fn racing_resizes_leave_the_size_that_is_recorded() {
         const ROUNDS: u64 = 500;
@@ -601,7 +600,7 @@ mod tests {
         const STEP: u64 = SHARDS_MAX << 4;
         let cache = BlockCache::new(ROOM);
         let arrived = AtomicU64::new(0);
-        // Who waits spins: the two must go on at the same moment.
+        // A thread that waits spins: the two must go on at the same moment.
         let meet = |meeting: u64| {
             arrived.fetch_add(1, Ordering::AcqRel);
             while arrived.load(Ordering::Acquire) < 2 * meeting {

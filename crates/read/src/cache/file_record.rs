@@ -1,12 +1,12 @@
-//! What was recorded of the lookups that asked one file: its part of the record that
-//! Merlin estimates from (`read/access.rs` says which lookups are recorded).
+//! The lookups that asked one file: its part of the record from which Merlin estimates
+//! (`read/access.rs` says which lookups are recorded).
 //!
-//! It is kept with the table's handle, which versions share, so that nothing is lost
-//! between a copy and an install. The counts are relaxed atomics: a query that two
-//! threads note at once may be lost or counted twice, which an estimate does not feel.
+//! It is kept with the table's handle, which versions share, so that nothing is lost between a copy
+//! and an install. The counts are relaxed atomics: a query that two threads note at once may be
+//! lost or counted twice, which changes an estimate little.
 //!
-//! Owns: the window of a file's last queries. Never does: estimate, or decide which
-//! lookup is recorded.
+//! Owns: the window of a file's last queries. Never does: estimate, or decide which lookup is
+//! recorded.
 
 use std::sync::OnceLock;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +16,8 @@ use windrow_plan::tree::File;
 /// Number of a recorded query; 0 for one that is not recorded.
 pub type Query = u64;
 
-/// What a file's metadata says: inherited or stored counts, or nothing of the
-/// time before this open.
+/// Returns the counts in a file's metadata: inherited or stored ones, or none of the time before
+/// this open.
 pub(crate) fn known_at_birth(file: &File, origin: u64) -> Seen {
     match merlin::decode(&file.statistics) {
         Some((estimate, since)) => Seen { older: Some(estimate), since, ..Seen::default() },
@@ -31,7 +31,7 @@ pub struct FileRecord {
     /// Counts of queries that left the window.
     older_queries: AtomicU64,
     older_hits: AtomicU64,
-    /// Queries recorded; the next one's slot.
+    /// The number of recorded queries: the slot of the next one.
     next: AtomicU64,
     /// Query number and hit bit; 0 while empty.
     slots: [AtomicU64; WINDOW],
@@ -61,7 +61,7 @@ impl FileRecord {
         }
     }
 
-    /// What Merlin estimates from.
+    /// Returns the counts from which Merlin estimates.
     pub fn seen(&self) -> Seen {
         let mut seen = self.birth;
         let mut oldest = u64::MAX;
@@ -77,7 +77,7 @@ impl FileRecord {
             let older = seen.older.get_or_insert_default();
             older.queries += self.older_queries.load(Ordering::Relaxed) as f64;
             older.hits += self.older_hits.load(Ordering::Relaxed) as f64;
-            // Not before its birth, whatever a torn read says.
+            // Not before its birth, even if a slot is read while it changes.
             seen.since = oldest.max(seen.since);
             seen.rolls = true;
         }

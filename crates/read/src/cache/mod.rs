@@ -1,6 +1,6 @@
-//! What is kept in memory of the tables: decoded blocks, and open readers.
+//! The memory that tables take: decoded blocks, and open readers.
 //!
-//! Owns: the two caches and their limits. Never does: decide what to read.
+//! Owns: the two caches and their limits. Never does: decide which block is read.
 
 use crate::budget::{InUse, Shares};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub use block::BlockCache;
 pub use partitions::PartitionBlock;
 pub use table::{OpenGuard, OpenTable, TableCache, TableHandle, TableLimits};
 
-/// A skiplist allocates chunks of 1 MiB, the last of which is partly used.
+/// A skiplist allocates chunks of 1 MiB; the last one is partly used.
 const CHUNK_SLACK_BYTES: u64 = 1 << 20;
 
 /// The caches of an open database.
@@ -28,39 +28,39 @@ pub struct Caches {
     pub read_memory: Arc<ReadMemory>,
 }
 
-/// Keeps cached blocks and idle chunks of memtables within what open tables,
-/// memtables and merges leave of the budget.
+/// Keeps cached blocks and idle chunks of memtables within the memory that open tables, memtables
+/// and merges leave of the budget.
 ///
 /// Memory that those do not use is lent to reads that outdo slow writers: once reads filled the
 /// cache again while memtables took little, and as long as a memtable takes seconds to fill. A
 /// faster writer would have blocks evicted as soon as they are read. So until then the active
-/// memtables count as full, all merges as running, and chunks that come back are kept for the
-/// next memtable.
+/// memtables count as full, all merges as running, and chunks that come back are kept for the next
+/// memtable.
 pub struct ReadMemory {
     counts: Arc<Counts>,
     blocks: Arc<BlockCache>,
     chunks: Arc<ChunkPool>,
 }
 
-/// The part of the budget that is in use, as far as reads must know.
+/// The parts of the budget in use, as far as reads must know them.
 struct Counts {
     shares: Shares,
-    /// Active memtables, filled as far as they are ([`Shares::active_counted`]).
+    /// Bytes of active memtables, counted as [`Shares::active_counted`] does.
     active_bytes: AtomicU64,
-    /// The same of frozen ones.
+    /// Bytes of frozen memtables.
     frozen_bytes: AtomicU64,
     merge_bytes: AtomicU64,
-    /// What memtables hold beyond their share.
+    /// Bytes that memtables hold beyond their share.
     beyond_bytes: AtomicU64,
     tables_bytes: AtomicU64,
     /// Bytes of the budget that the program holds.
     outside_bytes: AtomicU64,
     /// Limit of open tables' memory, read by the table cache.
     tables_limit_bytes: Arc<AtomicU64>,
-    /// Whether memtables and merges lend what they do not use.
+    /// Whether memtables and merges lend their unused memory.
     lends: AtomicBool,
     writers: Writers,
-    /// Knows what memory there is for blocks beyond those that are held.
+    /// Knows the memory for blocks beyond those that are held.
     fs: Arc<dyn FileSystem>,
 }
 
@@ -84,8 +84,8 @@ const RATE_NS: u64 = 1_000_000_000;
 const FILL_NS_MIN: u64 = 5 * RATE_NS;
 
 impl Writers {
-    /// Memtables have taken `taken` chunks of the pool up to now. Whether that is slow; and the
-    /// bytes taken since it was last asked.
+    /// Notes that memtables have taken `taken` chunks of the pool up to now. Returns whether that
+    /// is slow, and the bytes taken since the last call.
     fn look(&self, taken: usize, now_ns: u64, memtable_bytes: u64) -> (bool, u64) {
         let bytes_since = |before: usize| taken.wrapping_sub(before) as u64 * CHUNK_SLACK_BYTES;
         let more_bytes = bytes_since(self.seen.swap(taken, Ordering::Relaxed));
@@ -116,7 +116,7 @@ impl Counts {
         used
     }
 
-    /// Sets what open tables may take now, and returns what they leave the cache.
+    /// Sets the memory that open tables may take now. Returns the memory that they leave the cache.
     fn share_out(&self) -> u64 {
         let beyond = self.beyond_bytes.load(Ordering::Relaxed);
         let (shares, used) = (self.shares.with_memtables_beyond(beyond), self.used());
@@ -127,8 +127,8 @@ impl Counts {
         shares.cache_target_bytes(used, tables.saturating_add(spare).saturating_add(outside))
     }
 
-    /// Reads brought `came_bytes` into the cache since this was last asked: what the cache may grow
-    /// to, or `None` if it may not.
+    /// Returns the size to which the cache may grow, after reads brought `came_bytes` into it since
+    /// the last call; `None` if it may not.
     fn offer(
         &self,
         pool: &ChunkPool,
@@ -144,7 +144,7 @@ impl Counts {
         }
         let used = self.used().memtables_bytes;
         pool.keep_within(used);
-        // A memtable that was flushed a moment ago may be there, and nobody's.
+        // A memtable that was flushed a moment ago may be there, and counted by nobody.
         let counted = used + retired_bytes + CHUNK_SLACK_BYTES;
         (pool.held_bytes() as u64 <= counted).then(|| self.share_out())
     }
@@ -187,7 +187,7 @@ impl ReadMemory {
         &self.chunks
     }
 
-    /// Limit of open tables' memory: it changes with what is in use.
+    /// Limit of open tables' memory: it changes with the memory in use.
     pub fn tables_limit_bytes(&self) -> &Arc<AtomicU64> {
         &self.counts.tables_limit_bytes
     }
@@ -198,7 +198,8 @@ impl ReadMemory {
         self.counts.shares.memtable_bytes_left(self.blocks.retired().bytes())
     }
 
-    /// Open tables hold `tables_bytes` now: the cache has what they, memtables and merges leave.
+    /// Notes that open tables hold `tables_bytes` now: the cache has the memory that they,
+    /// memtables and merges leave.
     pub fn share(&self, tables_bytes: u64) {
         self.share_after(|counts| counts.tables_bytes.store(tables_bytes, Ordering::Relaxed));
     }
@@ -212,14 +213,15 @@ impl ReadMemory {
             memtables_bytes = counts.used().memtables_bytes;
             counts.share_out()
         });
-        // Reads have given back what they were lent of it. What memtables lend they do not keep.
+        // Reads have given back the memory lent to them. Memtables do not keep chunks that they
+        // lend.
         match counts.lends.load(Ordering::Relaxed) {
             true => self.chunks.keep_returned_within(memtables_bytes),
             false => self.chunks.keep_at_least(memtables_bytes),
         }
     }
 
-    /// The program holds `bytes` of the budget now: the cache gives way.
+    /// Notes that the program holds `bytes` of the budget now: the cache gives way.
     pub fn set_outside(&self, bytes: u64) {
         if self.outside_bytes() != bytes {
             self.share_after(|counts| counts.outside_bytes.store(bytes, Ordering::Relaxed));
@@ -231,8 +233,8 @@ impl ReadMemory {
         self.counts.outside_bytes.load(Ordering::Relaxed)
     }
 
-    /// So much is in use now, and memtables hold `beyond_bytes` more than their share. Said
-    /// under the lock of the queue that they are in, so that the last word is the latest one;
+    /// Counts the memory in use now; memtables hold `beyond_bytes` more than their share. Called
+    /// under the lock of the queue that they are in, so that the last call is the latest one;
     /// [`ReadMemory::share`] follows.
     #[inline]
     pub fn count(
@@ -310,9 +312,9 @@ mod tests {
         assert_eq!(memory.counts.share_out(), before);
     }
 
-    /// Reads that outdo a slow writer are lent what the active memtable and merges do not use, and
-    /// then no chunk that comes back is kept in its place; as soon as it is faster, they count as
-    /// full again.
+    /// Reads that outdo a slow writer are lent the memory that the active memtable and merges do
+    /// not use, and then no chunk that comes back is kept in its place. As soon as the writer is
+    /// faster, they count as full again.
     #[test]
     fn memory_is_lent_once() {
         const SECOND: u64 = 1_000_000_000;
@@ -333,9 +335,10 @@ mod tests {
         let (held, _active) = (fill(&pool, one), fill(&pool, one / 8));
         memory.count((little, 0), lent.merge_bytes, 0);
         memory.share(0);
-        // More than a memtable in a second, which is more than reads brought in by their part.
+        // More than a memtable in a second, which is more than the part of the bytes that reads
+        // brought in.
         assert_eq!(offer(one, 1), (None, full));
-        // None since, but nobody knows yet for how long.
+        // No writes since, but nobody knows yet for how long.
         assert_eq!(offer(one, 0), (Some(shares.cache_target_bytes(full, 0)), full));
         assert_eq!(offer(one, 1), (Some(shares.cache_target_bytes(lent, 0)), lent));
         // Open tables have their part of it at once.

@@ -1,8 +1,8 @@
-//! The partitions of an open table's index and filter that are in memory: each block in a
-//! slot of its own, so that a hit takes no lock and asks no hash table.
+//! The partitions of an open table's index and filter that are in memory: each block in a slot of
+//! its own, so that a hit takes no lock and asks no hash table.
 //!
-//! Owns: the slots, and which of them were used since the clock's hand came by. Never
-//! does: read a block, or decide when memory is short.
+//! Owns: the slots, and which of them were used since the clock's hand last passed. Never does:
+//! read a block, or decide when memory is short.
 
 use std::sync::Arc;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
@@ -19,14 +19,14 @@ pub struct PartitionBlock {
 }
 
 impl PartitionBlock {
-    /// The index of a partition.
+    /// Returns the index of a partition.
     #[inline]
     pub fn index(partition: &PartitionHandle) -> PartitionBlock {
         let slot = partition.number * 2;
         PartitionBlock { slot, kind: BlockKind::Index, handle: partition.index }
     }
 
-    /// The filter of a partition, if there is one.
+    /// Returns the filter of a partition, if it has one.
     #[inline]
     pub fn filter(partition: &PartitionHandle) -> Option<PartitionBlock> {
         let slot = partition.number * 2 + 1;
@@ -62,12 +62,12 @@ impl Partitions {
         Partitions { slots: (0..2 * partitions).map(|_| Slot::default()).collect() }
     }
 
-    /// Bytes of memory without what is in the slots.
+    /// Memory of the slots, without their blocks.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.slots)
     }
 
-    /// The block, if it is in memory.
+    /// Returns the block, if it is in memory.
     #[inline]
     pub fn get(&self, block: PartitionBlock) -> Option<PartitionGuard> {
         let slot = self.slots.get(block.slot as usize)?;
@@ -93,7 +93,7 @@ impl Partitions {
         }
     }
 
-    /// Lets go of what was not used since the hand last came by. Returns whether anything was in
+    /// Lets go of blocks that were not used since the hand last passed. Returns whether any was in
     /// memory.
     pub(super) fn sweep(&self) -> bool {
         let mut any = false;

@@ -1,13 +1,12 @@
-//! Open tables: one handle per table file, its open reader in an atomic slot,
-//! and a clock that closes readers, and lets go of partitions of their indexes and
-//! filters, when there are too many or they are too large.
+//! Open tables: one handle per table file, its open reader in an atomic slot, and a clock that
+//! closes readers, and lets go of partitions of their indexes and filters, when there are too many
+//! or they are too large.
 //!
-//! A hit reads the slot and sets a bit: no lock, no hash, no shared list. What
-//! is open stays open for who holds it, also when the clock has cleared the slot.
+//! A hit reads the slot and sets a bit: no lock, no hash, no shared list. An open reader stays open
+//! for its holder, also when the clock has cleared the slot.
 //!
-//! Owns: the readers, and the last word on when an obsolete file may be
-//! unlinked (when its last handle drops). Never does: unlink a file itself,
-//! read a data block.
+//! Owns: the readers, and the last word on when an obsolete file may be unlinked (when its last
+//! handle drops). Never does: unlink a file itself, read a data block.
 
 use super::file_record::RecordSlot;
 use super::partitions::{PartitionBlock, Partitions};
@@ -30,7 +29,7 @@ use windrow_plan::tree::File;
 /// Called with the number of an obsolete file whose last user is gone.
 pub type OnObsolete = Arc<dyn Fn(FileNumber) + Send + Sync>;
 
-/// Asked what it means that a table is not there, where something but damage may be the cause.
+/// Returns the reason for which a table is absent, if it may be another than damage.
 pub type WhyAbsent = Box<dyn Fn() -> Option<Error> + Send + Sync>;
 
 /// Called with the memory of all open tables after one was opened, or a partition read.
@@ -42,49 +41,50 @@ const OPEN_OVERHEAD_BYTES: u64 = 512;
 /// Memory of a partition's block in addition to [`Block::memory_bytes`]: the counters of its `Arc`.
 const BLOCK_OVERHEAD_BYTES: u64 = 32;
 
-/// How often the clock's hand goes around at most: once to see what is used, once to let go of
-/// partitions, once to close tables; and then the same for pinned tables.
+/// Most rounds of the clock's hand: one to see which tables are used, one to let go of partitions,
+/// one to close tables; and then the same for pinned tables.
 const EVICTION_ROUNDS: usize = 6;
 const PINNED_ROUNDS: usize = 3;
 
-/// Most of what a table cache keeps.
+/// The limits of a table cache.
 #[derive(Clone, Debug)]
 pub struct TableLimits {
     /// Files that are open.
     pub files: usize,
-    /// Bytes of indexes and filters: what is above it is let go of as tables are read.
+    /// Bytes of indexes and filters: the excess is let go of as tables are read.
     pub bytes: Arc<AtomicU64>,
-    /// The same while nothing is written and no merge runs, so that reads have more memory.
+    /// The limit on bytes while nothing is written and no merge runs, so that reads have more
+    /// memory.
     pub bytes_at_rest: u64,
 }
 
 impl TableLimits {
-    /// Limits that nobody changes.
+    /// Returns limits that nobody changes.
     #[cfg(any(test, feature = "testing"))]
     pub fn fixed(files: usize, bytes: u64) -> TableLimits {
         TableLimits { files, bytes: Arc::new(AtomicU64::new(bytes)), bytes_at_rest: bytes }
     }
 }
 
-/// What an open table holds, counted for as long as anybody uses it.
+/// The memory and files of open tables, counted for as long as they are held.
 #[derive(Default)]
 struct Totals {
     files: AtomicUsize,
     bytes: AtomicU64,
-    /// Blocks of partitions, for as long as anybody holds them.
+    /// Blocks of partitions, counted for as long as they are held.
     partitions: Account,
-    /// Memory of the open tables, were their indexes in it whole and their filters not; and
-    /// the entries of these tables.
+    /// Memory of the open tables if they had their whole indexes and no filters; and the number of
+    /// entries of these tables.
     lean_bytes: AtomicU64,
     open_entries: AtomicU64,
-    /// Of all handles, and of what the tree knows of their files.
+    /// Memory of all handles, and of the tree's metadata of their files.
     known_bytes: AtomicU64,
     known_entries: AtomicU64,
 }
 
 impl Totals {
-    /// Memory of all tables with a handle, were they open with their whole indexes and without
-    /// filters: as much for an entry as the open ones take.
+    /// Returns the memory of all tables with a handle if they were open with their whole indexes
+    /// and without filters: as much for an entry as the open ones take.
     fn lean_bytes_of_all(&self) -> u64 {
         let open_entries = self.open_entries.load(Ordering::Relaxed);
         if open_entries == 0 {
@@ -133,17 +133,18 @@ impl Drop for Charge {
 }
 
 /// A table whose footer, properties and tombstones are in memory, and its index and filter: whole,
-/// or those partitions of them that are asked for.
+/// or the partitions of them that were asked for.
 pub struct OpenTable {
     pub file: Arc<dyn ReadFile>,
     pub table: Table,
     pub partitions: Partitions,
     pub uid: FileUid,
-    /// Whose blocks the block cache takes them for: two tables of one uid, which were
+    /// The uid under which the block cache has its blocks: two tables of one uid, which were
     /// ingested twice, have entries of two sequence numbers.
     pub(crate) cached_as: FileUid,
     pub file_bytes: u64,
-    /// The sequence number that its entries are given as its blocks are read; 0: they have some.
+    /// The sequence number that its entries are given as its blocks are read; 0: they have their
+    /// own.
     given_seq: SeqNo,
     _charge: Charge,
 }
@@ -157,7 +158,7 @@ impl OpenTable {
         self.given(table::read_block(&*self.file, self.uid, handle, kind)?, handle)
     }
 
-    /// The same of a block whose bytes were read already.
+    /// Checks and decompresses a block whose bytes were read already.
     ///
     /// # Errors
     /// As [`table::decode_block`].
@@ -181,12 +182,12 @@ impl OpenTable {
     }
 }
 
-/// The name under which the blocks of a table are cached.
+/// Returns the uid under which the blocks of a table are cached.
 fn cached_as(uid: FileUid, given_seq: SeqNo) -> FileUid {
     uid ^ given_seq.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A table file that somebody may read. There is at most one per file.
+/// A table file that a reader may use. There is at most one per file.
 pub struct TableHandle {
     pub number: FileNumber,
     pub uid: FileUid,
@@ -195,15 +196,15 @@ pub struct TableHandle {
     slot: ArcSwapOption<OpenTable>,
     /// Set by every use, cleared by the clock's hand.
     used: AtomicBool,
-    /// The clock passes it by: every get and seek asks the tables of level 0.
+    /// Whether the clock passes it by: every get and seek asks the tables of level 0.
     pinned: AtomicBool,
     obsolete: AtomicBool,
-    /// Queries of the file, where the policy asks for them.
+    /// Queries of the file, if the policy asks for them.
     pub record: RecordSlot,
-    /// What it has cost reads while it was in an SST-log, in bytes of merging (`read/cost.rs`).
-    /// Of one read in so many as are counted (`read/access.rs`): four bytes do.
+    /// The bytes of merging that it has cost reads while it was in an SST-log (`read/cost.rs`).
+    /// Only sampled reads add to it (`read/access.rs`): four bytes do.
     read_cost: AtomicU32,
-    /// Its filter does not pay for being read: it is asked in vain too rarely.
+    /// Whether its filter does not pay for being read: it is asked in vain too rarely.
     skip_filter: AtomicBool,
     /// Held while the table is being opened, so that it is opened once.
     opening: Mutex<()>,
@@ -217,58 +218,58 @@ pub struct TableHandle {
 struct Registry {
     dir: PathBuf,
     handles: Mutex<HashMap<FileNumber, Weak<TableHandle>>>,
-    /// Of those of ingested tables, the sequence numbers that their entries are given. Few,
-    /// and asked for as a table is opened: a handle, of which there are many, has none.
+    /// The sequence numbers that the entries of ingested tables are given. Few, and asked for as a
+    /// table is opened: so the many handles do not have one each.
     given: Mutex<HashMap<FileNumber, SeqNo>>,
     on_obsolete: OnObsolete,
 }
 
 impl TableHandle {
-    /// The file is in no version any more: when the last user of this handle
-    /// goes, the file may be unlinked.
+    /// Marks the file as in no version any more: when the last user of this handle goes, the file
+    /// may be unlinked.
     pub fn mark_obsolete(&self) {
         self.obsolete.store(true, Ordering::Release);
     }
 
-    /// The clock's hand comes by: whether the table or a partition of it was used since. Lets go of
-    /// partitions that were not.
+    /// For the clock's hand: whether the table or a partition of it was used since it last passed.
+    /// Lets go of partitions that were not.
     fn is_in_use(&self) -> bool {
         let used = self.used.swap(false, Ordering::Relaxed);
         let any = self.slot.load().as_ref().is_some_and(|open| open.partitions.sweep());
         used || any
     }
 
-    /// Keeps the table's index and filter in memory once it was opened, for as
-    /// long as that leaves the limits intact.
+    /// Keeps the table's index and filter in memory once it was opened, for as long as the limits
+    /// hold.
     pub fn set_pinned(&self, pinned: bool) {
         self.pinned.store(pinned, Ordering::Relaxed);
     }
 
-    /// It has cost the reads that are counted so many bytes more. Returns what it has cost them.
-    /// Two threads that add at once may count as one.
+    /// Adds `bytes` to its cost for the sampled reads. Returns the sum. Two threads that add at
+    /// once may count as one.
     pub(crate) fn add_read_cost(&self, bytes: u32) -> u32 {
         let cost = self.read_cost.load(Ordering::Relaxed).saturating_add(bytes);
         self.read_cost.store(cost, Ordering::Relaxed);
         cost
     }
 
-    /// What it has cost the reads that are counted, in bytes.
+    /// Its cost for the sampled reads, in bytes.
     pub fn read_cost(&self) -> u32 {
         self.read_cost.load(Ordering::Relaxed)
     }
 
-    /// It gets another place, over other tables.
+    /// Forgets the cost: the table gets another place, over other tables.
     pub fn forget_read_cost(&self) {
         self.read_cost.store(0, Ordering::Relaxed);
     }
 
-    /// Whether lookups pass by filters of the file that would have to be read.
+    /// Whether lookups skip filters of the file that would have to be read.
     #[inline]
     pub(crate) fn skips_filter(&self) -> bool {
         self.skip_filter.load(Ordering::Relaxed)
     }
 
-    /// Says whether lookups pass by filters of the file that would have to be read.
+    /// Sets whether lookups skip filters of the file that would have to be read.
     pub fn set_skips_filter(&self, skip: bool) {
         if self.skips_filter() != skip {
             self.skip_filter.store(skip, Ordering::Relaxed);
@@ -307,7 +308,7 @@ impl OpenGuard {
         guard.is_some().then_some(OpenGuard(guard))
     }
 
-    /// The table, to be kept.
+    /// Returns the table, to keep.
     pub fn to_arc(&self) -> Arc<OpenTable> {
         Arc::clone(self.0.as_ref().expect("an open guard holds a table"))
     }
@@ -322,7 +323,7 @@ impl Deref for OpenGuard {
     }
 }
 
-/// Handles whose slot may be full, and where the clock's hand is.
+/// Handles whose slot may be full, and the place of the clock's hand.
 #[derive(Default)]
 struct Clock {
     ring: Vec<Weak<TableHandle>>,
@@ -331,8 +332,8 @@ struct Clock {
 
 impl Clock {
     fn push(&mut self, handle: &Arc<TableHandle>, open_count: usize) {
-        // Handles of deleted files leave the ring only when the hand meets
-        // them, which below the limits is never.
+        // Handles of deleted files leave the ring only when the hand meets them, which below the
+        // limits is never.
         if self.ring.len() > 2 * open_count + 64 {
             self.ring.retain(|weak| weak.strong_count() > 0);
         }
@@ -353,14 +354,14 @@ pub struct TableCache {
     totals: Arc<Totals>,
     clock: Mutex<Clock>,
     registry: Arc<Registry>,
-    /// The directory is, or may soon be, another's.
+    /// Whether the directory is, or may soon be, another's.
     released: AtomicBool,
     why_absent: OnceLock<WhyAbsent>,
 }
 
 impl TableCache {
-    /// A cache over the tables in `dir` that keeps to its limits as far as running
-    /// reads let it.
+    /// Makes a cache over the tables in `dir` that keeps to its limits as far as running reads let
+    /// it.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         dir: impl Into<PathBuf>,
@@ -391,7 +392,7 @@ impl TableCache {
         }
     }
 
-    /// The handle of a file: the one that lives, or a new one. Opens nothing.
+    /// Returns the handle of a file: the one that exists, or a new one. Opens nothing.
     pub fn handle(&self, file: &File, order: &KeyOrder) -> Arc<TableHandle> {
         let mut handles = self.registry.handles.lock();
         if let Some(handle) = handles.get(&file.number).and_then(Weak::upgrade) {
@@ -426,7 +427,7 @@ impl TableCache {
         handle
     }
 
-    /// The handle's table, opened if it is not open.
+    /// Returns the handle's table, opened if it is not open.
     ///
     /// # Errors
     /// `Corruption` naming the file if its metadata blocks are damaged or it is
@@ -449,7 +450,7 @@ impl TableCache {
         if let Some(guard) = OpenGuard::new(handle.slot.load()) {
             return Ok(guard);
         }
-        // Room first, so that the limit on files holds while this one opens.
+        // Makes room first, so that the limit on files holds while this one opens.
         self.evict(1, Some(handle));
         let file = self.fs.open(&handle.path(), ReadOptions { direct: self.direct_io });
         let file = file.map_err(|error| self.judge_absence(error))?;
@@ -492,18 +493,19 @@ impl TableCache {
         block
     }
 
-    /// From here on a table that is not there went as the next owner of the directory
-    /// saw fit, and is not missing.
+    /// Notes that the directory may have another owner from here on. A table that is absent was
+    /// removed by that owner, and is not missing.
     pub fn release_directory(&self) {
         self.released.store(true, Ordering::Release);
     }
 
-    /// From here on a table that is not there is so for this reason, if it gives one.
+    /// Sets the function that is asked why a table is absent.
     pub fn ask_of_absence(&self, why: WhyAbsent) {
         _ = self.why_absent.set(why);
     }
 
-    /// Why a table may be gone though it is part of the tree: nothing is damaged then.
+    /// The reason for which a table may be absent though it is part of the tree: nothing is damaged
+    /// then.
     pub fn why_absent(&self) -> Option<Error> {
         self.why_absent.get().and_then(|why| why())
     }
@@ -521,16 +523,16 @@ impl TableCache {
         error
     }
 
-    /// What open tables may take: what is known of all tables takes a part of the
-    /// limit, but leaves half of it.
+    /// The limit on open tables: the metadata of all tables takes a part of the whole limit, but
+    /// leaves half of it.
     fn open_limit_bytes(&self) -> u64 {
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         limit - self.known_bytes().min(limit / 2)
     }
 
     /// Filter bits for each entry of all tables that there is memory for next to their indexes,
-    /// while memtables and merges are at rest. Where indexes alone would take more than half, filters have
-    /// the other half: they save more reads than an index does.
+    /// while memtables and merges are at rest. If indexes alone would take more than half, filters
+    /// have the other half: they save more reads than an index does.
     pub fn filter_bits_max(&self) -> f64 {
         let entries = self.totals.known_entries.load(Ordering::Relaxed);
         let limit = self.rest_limit_bytes - self.known_bytes().min(self.rest_limit_bytes / 2);
@@ -544,9 +546,9 @@ impl TableCache {
     }
 
     /// Lets go of partitions that were not used since the hand last passed, and closes unused
-    /// tables that have no partition in memory, until the limits hold with `files_more` more
-    /// files. Pinned tables are passed by but for the last rounds, since the limits are a promise
-    /// and pins are not. What running reads hold stays.
+    /// tables that have no partition in memory, until the limits hold with `files_more` more files.
+    /// Pinned tables are spared except in the last rounds, since the limits are a promise and pins
+    /// are not. Tables that running reads hold stay.
     fn evict(&self, files_more: usize, spare: Option<&Arc<TableHandle>>) {
         if !self.is_over(files_more) {
             return;
@@ -581,13 +583,13 @@ impl TableCache {
         self.totals.bytes.load(Ordering::Relaxed) + self.totals.partitions.bytes()
     }
 
-    /// Memory of what is known of all tables in use, open or not: their handles, and
-    /// their bounds, keys of up to 64 KiB.
+    /// Memory of the metadata of all tables in use, open or not: their handles, and their bounds,
+    /// keys of up to 64 KiB.
     pub(crate) fn known_bytes(&self) -> u64 {
         self.totals.known_bytes.load(Ordering::Relaxed)
     }
 
-    /// All of it.
+    /// Memory of open tables and of all metadata.
     pub fn used_bytes(&self) -> u64 {
         self.memory_bytes() + self.known_bytes()
     }
@@ -598,7 +600,7 @@ impl TableCache {
     }
 }
 
-/// That the tree gives the entries of a table a sequence number exactly if they have none.
+/// Checks that the tree gives the entries of a table a sequence number exactly if they have none.
 fn check_given(table: &Table, given_seq: SeqNo) -> Result<()> {
     let above = table.properties().given_above;
     if above.map_or(given_seq == 0, |above| above < given_seq) {
@@ -683,7 +685,7 @@ mod tests {
             cache.open(handle).unwrap();
         }
         assert!(is_open(&handles[0]) && is_open(&handles[1]), "a pinned table was closed");
-        // Not even pins go beyond the limit.
+        // Even pinned tables do not pass the limit.
         handles.iter().for_each(|handle| handle.set_pinned(true));
         cache.open(&handles[4]).unwrap();
         assert!(cache.open_count() <= 4);

@@ -21,7 +21,7 @@ pub struct Edge {
     pub after: bool,
 }
 
-/// The same, borrowed.
+/// An [`Edge`] with a borrowed key.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeAt<'a> {
     pub key: &'a [u8],
@@ -29,46 +29,46 @@ pub struct EdgeAt<'a> {
 }
 
 impl<'a> EdgeAt<'a> {
-    /// Where an internal key is that is before or after all versions which a
-    /// reader may see of its user key.
+    /// Returns the place of an internal key that is before or after all versions of its user key
+    /// that a reader may see.
     #[inline]
     pub fn of(internal: &'a [u8]) -> EdgeAt<'a> {
         let (key, trailer) = key::split(internal);
         EdgeAt { key, after: trailer == AFTER_VERSIONS }
     }
 
-    /// Before all versions of a user key.
+    /// Returns the place before all versions of a user key.
     #[inline]
     pub fn before(key: &'a [u8]) -> EdgeAt<'a> {
         EdgeAt { key, after: false }
     }
 
-    /// Owned.
+    /// Returns it with a key of its own.
     pub(crate) fn to_edge(self) -> Edge {
         Edge { key: Arc::from(self.key), after: self.after }
     }
 }
 
 impl Edge {
-    /// Borrowed.
+    /// Returns it with a borrowed key.
     #[inline]
     pub fn at(&self) -> EdgeAt<'_> {
         EdgeAt { key: &self.key, after: self.after }
     }
 
-    /// What its key takes of memory, with the counts that go with it.
+    /// Memory of its key, with the counts that go with it.
     #[inline]
     pub fn bytes(&self) -> usize {
         2 * size_of::<usize>() + self.key.len()
     }
 
-    /// On which side of another one it is.
+    /// Compares its place with another one's.
     #[inline]
     pub fn compare(&self, order: &KeyOrder, other: EdgeAt<'_>) -> Ordering {
         order.compare(&self.key, other.key).then(self.after.cmp(&other.after))
     }
 
-    /// Writes the internal key that is there.
+    /// Writes the internal key that is at this place.
     pub(crate) fn write_internal(&self, out: &mut Vec<u8>) {
         out.clear();
         let trailer = if self.after { AFTER_VERSIONS } else { BEFORE_VERSIONS };

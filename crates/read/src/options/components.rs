@@ -1,8 +1,8 @@
-//! Behaviour that the user brings to a database: environment, listener,
-//! comparators, merge operators, compaction filters.
+//! The parts that a user brings to a database as code: environment, listener, comparators, merge
+//! operators, compaction filters.
 //!
-//! Owns: their registry and the look-up by the name that the manifest stores.
-//! Never does: call any of them.
+//! Owns: their registry and the look-up by the name that the manifest stores. Never does: call any
+//! of them.
 
 use crate::events::EventListener;
 use crate::operators::{self, CompactionFilter, MergeOperator};
@@ -13,7 +13,7 @@ use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{Comparator, Error, KeyOrder, Result};
 use windrow_env::{Env, OsFs};
 
-/// What a database uses and cannot store: code, not data.
+/// The parts of a database that it cannot store: code, not data.
 ///
 /// [`windrow::Comparator`](windrow_base::Comparator), [`MergeOperator`], [`CompactionFilter`] and
 /// [`EventListener`] each have an example of their own.
@@ -36,21 +36,20 @@ pub struct Components {
     pub env: Option<Env>,
     /// Told of every [`Event`](crate::events::Event), on the thread where it happens.
     pub listener: Option<Arc<dyn EventListener>>,
-    /// Orders of user keys other than the bytewise one, found by their id. A keyspace
-    /// whose order is not among them is left out of a read-only open and of followers
-    /// ([`Db::keyspaces_left_out`](struct.Db.html#method.keyspaces_left_out); of the default
+    /// Orders of user keys other than the bytewise one, found by their id. A keyspace whose order
+    /// is not among them is left out of a read-only open and of followers
+    /// ([`Db::keyspaces_left_out`](struct.Db.html#method.keyspaces_left_out); for the default
     /// keyspace every call then fails), and keeps a database from being opened for writing.
     pub comparators: Vec<Arc<dyn Comparator>>,
-    /// Merge operators other than the built-in ones, found by their name. Where a
-    /// keyspace's is not among them, its operands stay as they are, and reads
-    /// and writes that need it fail.
+    /// Merge operators other than the built-in ones, found by their name. If a keyspace's is not
+    /// among them, its operands stay as they are, and reads and writes that need it fail.
     pub merge_operators: Vec<Arc<dyn MergeOperator>>,
-    /// Compaction filters, each with the name of the keyspace it is for.
+    /// Compaction filters, each with the name of its keyspace.
     pub compaction_filters: Vec<(String, Arc<dyn CompactionFilter>)>,
 }
 
 impl Components {
-    /// The environment that was given, or the operating system's.
+    /// Returns the given environment, or the operating system's.
     #[doc(hidden)]
     pub fn env_or_os(&self, settings: &Settings) -> Env {
         let os = || {
@@ -60,7 +59,7 @@ impl Components {
         self.env.clone().unwrap_or_else(os)
     }
 
-    /// The order with this id, built in or registered.
+    /// Returns the order with this id, built in or registered.
     ///
     /// # Errors
     /// `InvalidArgument` naming the id if there is none.
@@ -76,7 +75,7 @@ impl Components {
         }
     }
 
-    /// The merge operator of this name, built in or registered.
+    /// Returns the merge operator of this name, built in or registered.
     ///
     /// # Errors
     /// `InvalidArgument` naming it if there is none.
@@ -91,13 +90,13 @@ impl Components {
         })
     }
 
-    /// The filter of this keyspace, if it has one.
+    /// Returns the filter of this keyspace, if it has one.
     pub fn compaction_filter(&self, keyspace: &str) -> Option<&Arc<dyn CompactionFilter>> {
         self.compaction_filters.iter().find(|(name, _)| name == keyspace).map(|(_, f)| f)
     }
 
-    /// Everything wrong with the registry, one sentence each. A name that two
-    /// components share would decide by position what stored data means.
+    /// Everything wrong with the registry, one sentence each. If two components shared a name,
+    /// their position would decide the meaning of stored data.
     #[doc(hidden)]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();

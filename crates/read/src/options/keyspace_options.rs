@@ -1,6 +1,7 @@
 //! Options of one keyspace.
 //!
-//! Owns: their fields and defaults. Never does: compare them with what a keyspace was made with.
+//! Owns: their fields and defaults. Never does: compare them with those that a keyspace was made
+//! with.
 
 use super::KeyspaceSettings;
 
@@ -36,7 +37,7 @@ pub struct KeyspaceOptions {
     /// [`Components::merge_operators`](crate::options::Components::merge_operators); `None`: merges
     /// are refused in a new keyspace, the stored one is used for an old.
     pub merge_operator: Option<String>,
-    /// What it has of its own. What is given for a keyspace that exists is from then on
-    /// stored with it, unless the database is open for reading only.
+    /// The keyspace's own settings. Those that are given for a keyspace that exists are stored with
+    /// it from then on, unless the database is open for reading only.
     pub settings: KeyspaceSettings,
 }

@@ -1,7 +1,7 @@
-//! What a keyspace has of its own where a database has one setting for all.
+//! Settings of one keyspace, in place of the database's one for all.
 //!
-//! Owns: what can be its own, its text form (stored with the keyspace), and what is wrong
-//! with it. Never does: apply it.
+//! Owns: which settings a keyspace can have, their text form (stored with the keyspace), and the
+//! check of their values. Never does: apply them.
 
 use super::settings::codec_problems;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use windrow_base::{Error, Result};
 use windrow_plan::Policy;
 
-/// Settings of one keyspace, stored with it. `None` is what the database has.
+/// Settings of one keyspace, stored with it. `None` means the database's setting.
 ///
 /// Given when the keyspace is made or opened
 /// ([`KeyspaceOptions::settings`](crate::options::KeyspaceOptions::settings)), or by
@@ -40,23 +40,23 @@ pub struct KeyspaceSettings {
     /// `None`: the `preset` of the database's settings.
     pub policy: Option<String>,
     /// Its codecs by level, as [`Settings::compression`](crate::options::Settings::compression).
-    /// Tables that are there keep theirs until they are merged.
+    /// Tables that exist keep theirs until they are merged.
     pub compression: Option<String>,
-    /// How long what is put is there for, where the put does not say
+    /// How long a value is kept if its put does not say
     /// ([`Keyspace::put_with_ttl`](struct.Keyspace.html#method.put_with_ttl); `Duration::MAX` is
-    /// for ever). Whole milliseconds, one at the least. Merge operands do not expire by it, and
-    /// nothing that was written before does.
+    /// for ever). Whole milliseconds, one at the least. It does not apply to merge operands, nor to
+    /// entries that were written before.
     pub ttl: Option<Duration>,
 }
 
 impl KeyspaceSettings {
-    /// Whether nothing is its own.
+    /// Whether the keyspace has no settings of its own.
     #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         *self == KeyspaceSettings::default()
     }
 
-    /// These, with those of `given` in their place.
+    /// Returns these settings, replaced by those of `given`.
     #[doc(hidden)]
     pub fn with(&self, given: &KeyspaceSettings) -> KeyspaceSettings {
         KeyspaceSettings {
@@ -66,7 +66,7 @@ impl KeyspaceSettings {
         }
     }
 
-    /// The TTL in ms; 0 where there is none.
+    /// The TTL in ms; 0 if there is none.
     #[doc(hidden)]
     pub fn ttl_ms(&self) -> u64 {
         self.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
@@ -96,7 +96,7 @@ impl KeyspaceSettings {
         if problems.is_empty() { Ok(()) } else { Err(Error::invalid(problems.join("; "))) }
     }
 
-    /// `name = value` lines of what is its own.
+    /// The keyspace's own settings as `name = value` lines.
     #[doc(hidden)]
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -114,8 +114,8 @@ impl KeyspaceSettings {
         out
     }
 
-    /// Reads what [`KeyspaceSettings::to_text`] of this or another build wrote. What this one
-    /// cannot take is as if it were not there.
+    /// Reads the text that [`KeyspaceSettings::to_text`] of this or another build wrote. Ignores
+    /// settings that this build does not accept.
     #[doc(hidden)]
     pub fn from_text_known(text: &str) -> KeyspaceSettings {
         let mut all = KeyspaceSettings::default();

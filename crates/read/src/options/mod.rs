@@ -1,8 +1,7 @@
-//! How a database, a keyspace and a write are asked for.
+//! The options of a database, a keyspace and a write.
 //!
-//! Owns: `Options` and its two halves, `Settings` (plain data, one table of
-//! rows, text round trip) and `Components` (behaviour the user brings).
-//! Never does: act on any of them, or touch a file.
+//! Owns: `Options` and its two halves, `Settings` (plain data, one table of rows, a text form)
+//! and `Components` (code that the user brings). Never does: act on any of them, or touch a file.
 
 mod components;
 mod keyspace_options;
@@ -40,14 +39,14 @@ use windrow_base::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Make the database if the directory holds none (default: yes).
+    /// Make the database if the directory has none (default: yes).
     pub create_if_missing: bool,
     /// Refuse to open a database that exists (default: no).
     pub error_if_exists: bool,
     /// Open for reading only: nothing in the directory is written or made (default: no).
     pub read_only: bool,
-    /// Order and merge operator of the default keyspace, when the database is made, and
-    /// settings of its own.
+    /// Order and merge operator of the default keyspace, when the database is made, and its own
+    /// settings.
     pub default_keyspace: KeyspaceOptions,
     /// Sizes, limits, policies: plain data.
     pub settings: Settings,

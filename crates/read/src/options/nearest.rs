@@ -1,8 +1,8 @@
-//! The setting that somebody may have meant.
+//! The setting whose name is nearest to a misspelt one.
 //!
-//! Owns: how names are compared. Never does: know a setting.
+//! Owns: the comparison of names. Never does: know a setting.
 
-/// `; did you mean NAME?` for the name that differs least, if it differs little.
+/// Returns `; did you mean NAME?` for the name that differs least, if it differs little.
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let by_distance = known.map(|known| (distance(name.as_bytes(), known.as_bytes()), known));
     match by_distance.min() {
@@ -13,9 +13,9 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> S
     }
 }
 
-/// How many letters are to be put in, taken out or changed to make one of the other.
+/// The least number of letters to insert, remove or change to make one of the other.
 fn distance(a: &[u8], b: &[u8]) -> usize {
-    // Of what was seen of `a`, to each beginning of `b`.
+    // Of the read beginning of `a`, to each beginning of `b`.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);

@@ -1,8 +1,8 @@
-//! Settings: plain data, one row of a table each. The row is the whole
-//! definition: field, default, parsing, printing, range, documentation, flag.
+//! Settings: plain data, one row of a table each. The row is the whole definition: field, default,
+//! parsing, printing, range, documentation, flag.
 //!
-//! Owns: the table, what each value must satisfy alone and with the others.
-//! Never does: derive what a zero stands for (`budget.rs` and `schedule.rs` do).
+//! Owns: the table, and the check of each value alone and with the others. Never does: derive the
+//! meaning of a zero (`budget.rs` and `schedule.rs` do).
 
 use super::nearest::nearest;
 use crate::units;
@@ -18,7 +18,7 @@ const TIB: u64 = 1 << 40;
 /// Fewest memtables that there is memory for: one fills while one is flushed.
 pub const MEMTABLES_MIN: u64 = 2;
 
-/// What a setting counts in, and so how it is written.
+/// The unit of a setting, which decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
@@ -28,7 +28,7 @@ pub enum Unit {
     Millis,
     /// Microseconds: `250`, `250us`, `2ms`.
     Micros,
-    /// A whole number of things that the name says.
+    /// A whole number of things that the setting's name says.
     Count,
     /// On or off.
     Flag,
@@ -50,7 +50,7 @@ impl Unit {
     }
 }
 
-/// Which values a setting takes.
+/// The values that a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SettingRange {
@@ -61,13 +61,13 @@ pub enum SettingRange {
         /// Largest.
         max: u64,
     },
-    /// 0, which stands for something else, or `min..=max`.
+    /// 0, which has a meaning of its own, or `min..=max`.
     NumberOrZero {
-        /// Smallest but for 0.
+        /// Smallest except 0.
         min: u64,
         /// Largest.
         max: u64,
-        /// What 0 stands for.
+        /// The meaning of 0.
         zero: &'static str,
     },
     /// `on` or `off`.
@@ -103,18 +103,18 @@ impl SettingRange {
     }
 }
 
-/// One row of the table: all there is to know about a setting.
+/// One row of the table: the whole definition of a setting.
 pub struct SettingRow {
     /// The field of [`Settings`], and the name in files and in the program's `--option`.
     pub name: &'static str,
-    /// What it counts in.
+    /// Its unit.
     pub unit: Unit,
-    /// Which values it takes.
+    /// The values that it takes.
     pub range: SettingRange,
-    /// What it does, one sentence.
+    /// Its effect, one sentence.
     pub help: &'static str,
-    /// What goes wrong at each end of the range: the end ("Too low", "Off")
-    /// and the consequence. None for text.
+    /// The consequence at each end of the range: the end ("Too low", "Off") and the harm. None for
+    /// text.
     pub ends: &'static [(&'static str, &'static str)],
     print: fn(&Settings) -> String,
     parse: fn(&mut Settings, &SettingRow, &str) -> Result<(), String>,
@@ -133,7 +133,7 @@ impl SettingRow {
     }
 }
 
-/// A type a setting can have.
+/// A type that a setting can have.
 trait Value: Sized {
     fn parse(unit: Unit, text: &str) -> Result<Self, String>;
     fn print(&self, unit: Unit) -> String;
@@ -201,7 +201,7 @@ impl Value for String {
     fn print(&self, _: Unit) -> String {
         self.clone()
     }
-    /// One line without space at its ends, or the text form would not give it back.
+    /// One line without space at its ends: otherwise the text form would not give it back.
     fn admitted(&self, _: &SettingRange) -> bool {
         !self.is_empty() && self.trim() == self && !self.contains(char::is_control)
     }
@@ -219,11 +219,10 @@ fn check_value<T: Value>(row: &SettingRow, value: &T) -> Result<(), String> {
 macro_rules! settings {
     ($($name:ident: $type:ty, $unit:ident, $default:expr, $range:expr;
        $help:literal; $($end:literal => $wrong:literal;)*)*) => {
-        /// Everything about a database that is plain data; [`Settings::table`]
-        /// describes each field. An open uses the settings that it is given. One
-        /// for writing stores them with the data, from where
-        /// [`Db::stored_settings`](struct.Db.html#method.stored_settings) gives back what was last
-        /// used.
+        /// Everything about a database that is plain data; [`Settings::table`] describes each
+        /// field. An open uses the settings that it is given. An open for writing stores them with
+        /// the data, from where [`Db::stored_settings`](struct.Db.html#method.stored_settings)
+        /// gives back those last used.
         ///
         /// Most users set `memory_bytes`, `background_threads` and `preset`:
         /// the rest follows from them.
@@ -444,7 +443,7 @@ impl Settings {
         (row.parse)(self, row, value).map_err(Error::invalid)
     }
 
-    /// Checks every value and how they fit together.
+    /// Checks every value, and the values together.
     ///
     /// # Errors
     /// All problems, a sentence each.
@@ -473,7 +472,7 @@ impl Settings {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// Largest memtable that leaves a quarter of `memory_bytes` for all else.
+    /// The largest memtable that leaves a quarter of `memory_bytes` for the rest.
     #[doc(hidden)]
     pub fn memtable_bytes_max(&self) -> u64 {
         self.memory_bytes / 4 * 3 / MEMTABLES_MIN
@@ -545,7 +544,7 @@ impl Settings {
     }
 }
 
-/// What is wrong with codecs by level.
+/// Adds the problems of a list of codecs by level.
 pub(super) fn codec_problems(list: &str, problems: &mut Vec<String>) {
     for codec in list.split(',').map(str::trim) {
         match codec {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use windrow_base::{Error, Result};
 
 impl Settings {
-    /// All settings, one `name = value` line each, in the table's order.
+    /// Prints all settings, one `name = value` line each, in the table's order.
     /// [`Settings::from_text`] gives the same settings back.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -18,9 +18,8 @@ impl Settings {
         out
     }
 
-    /// Reads what [`Settings::to_text`] wrote, or a file written by hand:
-    /// blank lines and lines that begin with `#` are skipped, what is not
-    /// named keeps its default.
+    /// Reads the text of [`Settings::to_text`], or a file written by hand: blank lines and lines
+    /// that begin with `#` are skipped, and settings that are not named keep their defaults.
     ///
     /// # Errors
     /// `InvalidArgument` that lists every line that is malformed, names no
@@ -52,9 +51,8 @@ impl Settings {
         if problems.is_empty() { Ok(settings) } else { Err(Error::invalid(problems.join("; "))) }
     }
 
-    /// Reads what another build may have written: leaves out what this one
-    /// cannot take, alone or with the rest, and says what that was. The
-    /// settings are valid.
+    /// Reads the text of any build. Leaves out lines that this build cannot take, alone or with the
+    /// rest, and returns those as well. The settings are valid.
     #[doc(hidden)]
     pub fn from_text_known(text: &str) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
@@ -80,7 +78,7 @@ impl Settings {
         }
     }
 
-    /// These settings with one `name = value` line on top, if they are valid then.
+    /// Returns these settings with one `name = value` line on top, if they are valid then.
     fn with_line(&self, line: &str) -> Result<Settings, String> {
         let mut with = self.clone();
         let (name, value) = line.split_once('=').ok_or("not `name = value`")?;

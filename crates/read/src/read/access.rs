@@ -1,14 +1,13 @@
-//! What lookups tell of the files they ask: the record that Merlin estimates
-//! from (`windrow_plan::filter_memory::merlin`).
+//! The record of lookups and of the files that they ask, from which Merlin estimates
+//! (`windrow_plan::filter_memory::merlin`).
 //!
-//! One lookup in so many, as the policy has it ([`SAMPLE`] unless said), is recorded, whole: it gets
-//! a number, and every file it asks notes that number and whether it held the key. One rate for
-//! everything keeps files comparable. Which lookups are recorded is spread by
-//! the golden ratio over a thread's lookups, so that no period of the workload
-//! meets the same residue again and again.
+//! One lookup in a number of them that the policy sets ([`SAMPLE`] by default) is recorded, whole:
+//! it gets a number, and every file it asks notes that number and whether it held the key. One rate
+//! for everything keeps files comparable. Recorded lookups are spread by the golden ratio over a
+//! thread's lookups, so that no period of the workload meets the same residue again and again.
 //!
-//! Records are kept with the table's handle (`cache/file_record.rs`). Only policies
-//! that use estimates switch this on; otherwise a lookup reads one flag.
+//! Records are kept with the table's handle (`cache/file_record.rs`). Only policies that use
+//! estimates switch this on; otherwise a lookup reads one flag.
 //!
 //! Owns: the sampling. Never does: estimate, or decide.
 
@@ -19,7 +18,7 @@ use windrow_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use windrow_plan::filter_memory::merlin::{self, Estimate};
 use windrow_plan::tree::{File, Version};
 
-/// One read in so many is recorded or timed where no policy says otherwise.
+/// One read in this many is recorded or timed if no policy says otherwise.
 pub(crate) const SAMPLE: u64 = windrow_plan::filter_memory::SAMPLE as u64;
 
 /// 2^64 divided by the golden ratio, made odd.
@@ -31,25 +30,25 @@ pub fn is_sampled(number: u64) -> bool {
     is_one_in(number, SAMPLE.trailing_zeros())
 }
 
-/// The same for one in 2^`log2`.
+/// Whether a read of this number is the one in 2^`log2` that is recorded.
 #[inline]
 fn is_one_in(number: u64, log2: u32) -> bool {
     number.wrapping_mul(GOLDEN).leading_zeros() >= log2
 }
 
-/// A recorder's rate for one lookup in so many.
+/// A recorder's rate for one lookup in `sample`.
 fn rate(sample: Option<u32>) -> u32 {
     sample.map_or(0, |sample| sample.max(1).ilog2() + 1)
 }
 
-/// What became of asking a table for a key that its bounds contain.
+/// The answer of a table to a lookup of a key that its bounds contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The filter said no: no block was read.
     Filtered,
     /// The table holds an entry of the key (a tombstone counts: the filter was right).
     Found,
-    /// The table was searched and holds none.
+    /// The table was searched and has no entry of the key.
     Wasted,
 }
 
@@ -65,8 +64,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// The recorder over the files of `version`, whose statistics say how far
-    /// the numbers had come.
+    /// Makes the recorder over the files of `version`, whose statistics say how far the numbers had
+    /// come.
     pub fn new(sample: Option<u32>, version: &Version) -> Access {
         let numbers = version.files().filter_map(|(_, _, f)| merlin::decode(&f.statistics));
         let origin = numbers.map(|(_, query)| query).max().unwrap_or(0);
@@ -79,13 +78,13 @@ impl Access {
         self.rate.load(Ordering::Relaxed) != 0
     }
 
-    /// One lookup in so many is recorded from here on, or none: the policy has changed. What was
-    /// recorded stays.
+    /// Records one lookup in `sample` from here on, or none: the policy has changed. Earlier
+    /// records stay.
     pub fn set_sample(&self, sample: Option<u32>) {
         self.rate.store(rate(sample), Ordering::Relaxed);
     }
 
-    /// Lookups for each that is recorded.
+    /// The number of lookups for each that is recorded.
     #[inline]
     pub fn sample(&self) -> f64 {
         f64::from(1u32 << self.rate.load(Ordering::Relaxed).saturating_sub(1))
@@ -102,7 +101,8 @@ impl Access {
         self.origin
     }
 
-    /// A lookup goes past the memtables, for a key of this hash.
+    /// Notes that a lookup goes past the memtables, for a key of this hash. Returns its number if
+    /// it is recorded.
     #[inline]
     pub fn begin(&self, counters: &Counters, hash: u64) -> Query {
         let rate = self.rate.load(Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Access {
         self.queries.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A file answered the lookup.
+    /// Records that a file answered the lookup.
     #[inline]
     pub(crate) fn answered(&self, file: &ReadFile, answer: Answer, query: Query) {
         if query != 0 {
@@ -130,14 +130,14 @@ impl Access {
         record.add(query, answer == Answer::Found);
     }
 
-    /// Merlin's estimate of a file now; `None` as long as nothing is known of it.
+    /// Returns Merlin's estimate of a file now; `None` as long as nothing is known of it.
     pub fn estimate(&self, file: &File, record: Option<&FileRecord>) -> Option<Estimate> {
         let now = self.queries();
         let seen = match record {
             Some(record) => record.seen(),
             None => known_at_birth(file, self.origin),
         };
-        // Nobody asked for anything yet: silence says nothing of this file.
+        // No lookup has asked for anything yet: that says nothing of this file.
         let known = seen.older.is_some() || now > self.origin;
         known.then(|| seen.estimate(now))
     }
@@ -150,7 +150,7 @@ mod tests {
     use windrow_env::testing::Rng;
     use windrow_plan::filter_memory::merlin::Observed;
 
-    /// By one thread, the record is the reference's.
+    /// By one thread, the record is equal to the reference's.
     #[test]
     fn a_record_estimates_as_the_reference_does() {
         let mut rng = Rng::new(1);

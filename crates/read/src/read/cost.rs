@@ -1,14 +1,14 @@
-//! What tables cost reads, in bytes of merging that would take as long.
+//! The cost of tables to reads, in bytes of merging that would take as long.
 //!
-//! A get asks every table over its key, a seek searches each. Of those of SST-logs, level 0's
-//! included, each keeps what it has cost (`TableHandle::read_cost`), so that the policy can merge
-//! those that reads have paid for (`windrow_plan::pick::for_reads`). The sum over all
-//! tables says what one more over every point would cost.
+//! A get asks every table over its key, a seek searches each. Each table of an SST-log, level 0's
+//! included, keeps its cost (`TableHandle::read_cost`), so that the policy can merge those that
+//! reads have paid for (`windrow_plan::pick::for_reads`). The sum over all tables says how much one
+//! more over every point would cost.
 //!
-//! One read in [`SAMPLE`] is counted, for as many. Only policies that ask for it switch this on;
-//! otherwise a seek reads one flag. What was counted is lost at a close.
+//! One read in [`SAMPLE`] is counted, for that many. Only policies that ask for it switch this on;
+//! otherwise a seek reads one flag. Counts are lost at a close.
 //!
-//! Owns: what a read costs, and the counts. Never does: decide.
+//! Owns: the cost of a read, and the counts. Never does: decide.
 
 use super::access::{SAMPLE, is_sampled};
 use super::scan_length::ScanLength;
@@ -18,57 +18,59 @@ use std::sync::OnceLock;
 use windrow_env::Clock;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a thread takes to merge a byte.
+/// The time that a thread takes to merge a byte.
 const NS_PER_BYTE: u64 = 10;
-/// To ask a filter that is in memory, some 40 ns.
+/// The cost of asking a filter that is in memory, some 40 ns.
 const FILTER_BYTES: u32 = 4;
-/// To search a table whose blocks are in memory, a microsecond.
+/// The cost of searching a table whose blocks are in memory, a microsecond.
 const SEARCH_BYTES: u32 = 96;
-/// To read a block from a device, 80 us at most.
+/// The cost of reading a block from a device, 80 us at most.
 const DEVICE_BYTES: u32 = 8 << 10;
 
-/// How often reads have paid for a merge before it is made. What is written, and the blocks that leave
-/// the cache, are no less of a price than the time; and writes come over the tables before long, which merge
-/// them anyway. So where reads soon end, or writes go on, a third is lost and not the half.
+/// How often reads have paid for a merge before it is made. The bytes that it writes, and the
+/// blocks that leave the cache, are no less of a price than the time; and later writes come over
+/// the tables before long, which merge them anyway. So if reads soon end, or writes go on, a third
+/// is lost and not the half.
 const PATIENCE: u64 = 3;
 
-/// How many bytes of merging a table's reads have paid for, of what those that were counted cost.
+/// Returns the bytes of merging that a table's reads have paid for, from the cost of the counted
+/// ones.
 pub fn worth_of(read_cost: u32) -> u64 {
     u64::from(read_cost) * SAMPLE / PATIENCE
 }
 
-/// A read that is counted, or a part of it: what the clock said when it began, and the blocks that
-/// the thread had read by then.
+/// A read that is counted, or a part of it: the time at which it began, and the blocks that the
+/// thread had read by then.
 #[derive(Clone, Copy)]
 pub struct Counted {
     begin_ns: u64,
     blocks: u64,
 }
 
-/// What reads of a keyspace have cost.
+/// The cost of a keyspace's reads.
 #[derive(Debug, Default)]
 pub struct ReadCost {
     on: AtomicBool,
-    /// A table has cost as much as its size since this was last asked.
+    /// Whether a table has cost as much as its size since the last check.
     is_due: AtomicBool,
-    /// Counted always; next to flags, where it takes no room.
+    /// Counted always. It is next to flags, where it takes no room.
     pub(crate) scan_length: ScanLength,
     /// Made by the first read that is counted.
     sums: OnceLock<Box<Sums>>,
 }
 
-/// Of the reads that are counted.
+/// The sums over the counted reads.
 #[derive(Debug, Default)]
 struct Sums {
     reads: AtomicU64,
     /// Tables that they asked in vain, or searched.
     tables: AtomicU64,
-    /// What those cost.
+    /// The cost of those.
     bytes: AtomicU64,
 }
 
 impl ReadCost {
-    /// What reads cost from now on, counted or not.
+    /// Makes empty counts. `on`: whether reads are counted.
     pub fn new(on: bool) -> ReadCost {
         ReadCost { on: AtomicBool::new(on), ..ReadCost::default() }
     }
@@ -78,7 +80,7 @@ impl ReadCost {
         self.on.store(on, Ordering::Relaxed);
     }
 
-    /// A seek begins. `None` where it is not counted.
+    /// Notes that a seek begins. `None` if it is not counted.
     #[inline]
     pub(crate) fn begin_seek(&self, counters: &Counters, clock: &dyn Clock) -> Option<Counted> {
         if !self.on.load(Ordering::Relaxed) || !is_sampled(counters.here().seeks.get()) {
@@ -87,7 +89,7 @@ impl ReadCost {
         Some(self.begin(counters, clock))
     }
 
-    /// A get that is recorded goes past the memtables. `None` where it is not counted.
+    /// Notes that a recorded get goes past the memtables. `None` if it is not counted.
     #[cold]
     pub(crate) fn begin_get(&self, counters: &Counters, clock: &dyn Clock) -> Option<Counted> {
         self.on.load(Ordering::Relaxed).then(|| {
@@ -96,13 +98,13 @@ impl ReadCost {
         })
     }
 
-    /// A part of a read begins.
+    /// Begins a part of a read.
     #[inline]
     pub fn begin(&self, counters: &Counters, clock: &dyn Clock) -> Counted {
         Counted { begin_ns: clock.monotonic_ns(), blocks: counters.here().blocks_read.get() }
     }
 
-    /// A counted seek came to this key, or was for it.
+    /// Notes that a counted seek came to this key, or was for it.
     #[cold]
     pub(crate) fn end_seek(&self, view: &ReadView, key: &[u8], of_blocks: u32) {
         self.sums().reads.fetch_add(1, Ordering::Relaxed);
@@ -113,8 +115,8 @@ impl ReadCost {
         }
     }
 
-    /// A counted get asked a table that did not have the last word. `is_searched`: its filter
-    /// did not rule the key out.
+    /// Notes that a counted get asked a table that did not end the search. `is_searched`: its
+    /// filter did not rule the key out.
     #[cold]
     pub fn asked(&self, file: &ReadFile, is_sst_log: bool, is_searched: bool, of_blocks: u32) {
         let memory = if is_searched { SEARCH_BYTES } else { FILTER_BYTES };
@@ -137,12 +139,12 @@ impl ReadCost {
         }
     }
 
-    /// Whether a table has cost as much as its size since this was last asked.
+    /// Whether a table has cost as much as its size since the last call.
     pub fn take_due(&self) -> bool {
         self.is_due.load(Ordering::Relaxed) && self.is_due.swap(false, Ordering::Relaxed)
     }
 
-    /// What one more table over every point would have cost all reads so far, in bytes.
+    /// Bytes that one more table over every point would have cost all reads so far.
     pub fn of_one_table(&self) -> u64 {
         let Some(sums) = self.sums.get() else { return 0 };
         let [reads, tables, bytes] =
@@ -153,9 +155,10 @@ impl ReadCost {
 }
 
 impl Counted {
-    /// What blocks have cost that were read since then, and `more` that another thread read: the time
-    /// that has passed, as far as it takes a device so long. A system that has the blocks in memory
-    /// supplies them many times faster than the device; a thread may wait for other things.
+    /// Returns the cost of the blocks that were read since then, and of `more` that another thread
+    /// read: the time that has passed, but at most the time that a device takes. A system that has
+    /// the blocks in memory supplies them many times faster than the device; a thread may wait for
+    /// other things.
     pub(crate) fn of_blocks(self, counters: &Counters, clock: &dyn Clock, more: usize) -> u32 {
         // Threads may share a counter.
         let blocks = counters.here().blocks_read.get().saturating_sub(self.blocks) + more as u64;

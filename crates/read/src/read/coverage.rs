@@ -1,11 +1,11 @@
-//! Which range tombstones lie over the keys that a scan passes.
+//! The range tombstones over the keys that a scan passes.
 //!
-//! Asked at a key, it finds the stretch of keys around it over which the
-//! answer stays the same; until the scan leaves the stretch, asking again
-//! costs two comparisons. A view without range tombstones costs one branch.
+//! Asked at a key, it finds the stretch of keys around it over which the answer stays the same;
+//! until the scan leaves the stretch, another call costs two comparisons. A view without range
+//! tombstones costs one branch.
 //!
-//! Owns: the tombstones of the memtables as of its making, and the answer for
-//! one stretch. Never does: open a table that its metadata says has none.
+//! Owns: the tombstones of the memtables at its making, and the answer for one stretch. Never does:
+//! open a table that its metadata says has none.
 
 use super::ReadOwner;
 use super::view::{ReadView, SortedRun};
@@ -36,14 +36,14 @@ pub struct Coverage {
     /// Places with range tombstones, newest first, each with its source's index.
     places: Vec<(usize, Place)>,
     stretch: Stretch,
-    /// Over the stretch, newest place first.
+    /// The tombstones over the stretch, newest place first.
     covers: Vec<Cover>,
     newest: SeqNo,
 }
 
 impl Coverage {
-    /// The coverage of `view` at `seq`. Sources are counted over the view's
-    /// memtables, then its runs.
+    /// Makes the coverage of `view` at `seq`. Sources are counted over the view's memtables, then
+    /// its runs.
     pub fn new(owner: Arc<ReadOwner>, view: &ReadView, seq: SeqNo) -> Coverage {
         let mut places = Vec::new();
         let mut sources = 0;
@@ -62,7 +62,7 @@ impl Coverage {
         Coverage { owner, seq, places, stretch: Stretch::nothing(), covers: Vec::new(), newest: 0 }
     }
 
-    /// The sequence number below which entries of the user key are hidden (0: none is).
+    /// Returns the sequence number below which entries of the user key are hidden (0: none is).
     ///
     /// # Errors
     /// As [`crate::cache::TableCache::open`].
@@ -77,9 +77,8 @@ impl Coverage {
         Ok(self.newest)
     }
 
-    /// After [`Coverage::newest`]: the range of user keys, around the one asked
-    /// about, in which everything that `source` holds is hidden, since a
-    /// tombstone in a newer place covers it.
+    /// After [`Coverage::newest`]: returns the range of user keys, around the one asked about, in
+    /// which every entry of `source` is hidden, since a tombstone in a newer place covers it.
     pub(crate) fn hidden_range(&self, source: usize) -> Option<(&[u8], &[u8])> {
         let cover = self.covers.iter().find(|cover| cover.source < source)?;
         Some((&cover.start, &cover.end))
@@ -133,7 +132,7 @@ struct Stretch {
     is_empty: bool,
 }
 
-/// What lies over a key: start, end, the newest sequence number.
+/// A tombstone over a key: start, end, the newest sequence number.
 type Over<'a> = (&'a [u8], &'a [u8], SeqNo);
 
 impl Stretch {
@@ -191,9 +190,8 @@ impl Stretch {
         }
     }
 
-    /// Cuts it to where the chunks of a memtable say the same as at the key, and
-    /// returns what the newest tombstone covers. Chunks that hold nothing newer
-    /// than that are not asked.
+    /// Cuts it to the keys for which the chunks of a memtable give the same answer, and returns the
+    /// range of the newest tombstone. Chunks that have nothing newer than that are not asked.
     fn narrow_to_chunks<'a>(
         &mut self,
         order: &KeyOrder,
@@ -218,7 +216,7 @@ impl Stretch {
         over
     }
 
-    /// The same of a table's layers.
+    /// Cuts it by a table's layers, likewise.
     fn narrow_to_layers<'a>(
         &mut self,
         order: &KeyOrder,

@@ -1,8 +1,8 @@
-//! What users walk with: `Cursor`, which moves and lends, and `Iter`, a
-//! double-ended iterator of owned pairs.
+//! The iterators of users: `Cursor`, which moves and lends, and `Iter`, a double-ended iterator of
+//! owned pairs.
 //!
-//! Owns: the scans below, and what keeps the database open under them. Never
-//! does: anything a scan does.
+//! Owns: the scans below, and a hold on the database that keeps it open. Never does: the work of a
+//! scan.
 
 use super::scan::Scan;
 use super::scan_options::ScanOptions;
@@ -89,18 +89,18 @@ impl Cursor {
         self.scan.seek_before(key.as_ref())
     }
 
-    /// Moves to the next entry. Stays nowhere where the cursor is not at one.
+    /// Moves to the next entry. Does nothing if the cursor is not at one.
     ///
     /// # Errors
     /// As [`Cursor::seek_first`].
-    // A cursor is no `Iterator`: it lends what it is at.
+    // A cursor is no `Iterator`: it lends its entry.
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<bool> {
         self.scan.next()
     }
 
-    /// Moves to the entry before. Stays nowhere where the cursor is not at one.
+    /// Moves to the entry before. Does nothing if the cursor is not at one.
     ///
     /// # Errors
     /// As [`Cursor::seek_first`].
@@ -121,20 +121,20 @@ impl Cursor {
         self.scan.key()
     }
 
-    /// The entry's value; empty where the cursor is not at one.
+    /// The entry's value; empty if the cursor is not at one.
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.scan.value()
     }
 
-    /// The entry's value, to be kept: pins its block instead of copying.
+    /// The entry's value, to keep: pins its block instead of copying.
     #[inline]
     pub fn value_slice(&self) -> Slice {
         self.scan.value_slice()
     }
 
-    /// When the entry expires, in ms since 1970; `None` if it never does. Of a
-    /// merged value: when the first of its parts does.
+    /// When the entry expires, in ms since 1970; `None` if it never does. A merged value expires
+    /// with the first of its parts.
     #[inline]
     pub fn expiry_ms(&self) -> Option<u64> {
         self.scan.expiry_ms()
@@ -149,9 +149,9 @@ impl Cursor {
         self.scan.status()
     }
 
-    /// Goes over to the newest state of the keyspace (of its snapshot, where
-    /// it was made on one), letting the old one go. The cursor then is at the
-    /// first entry at or after where it was, and works again if it had failed.
+    /// Goes over to the newest state of the keyspace (of its snapshot, if it was made on one),
+    /// letting the old one go. The cursor then is at the first entry at or after its place, and
+    /// works again if it had failed.
     ///
     /// # Errors
     /// As [`Cursor::seek_first`]; `Closed` if the keyspace was dropped.
@@ -165,15 +165,14 @@ impl Cursor {
 /// up its place while memory is short, at the cost of a seek for each step.
 const STEPS_PARKED: u64 = 32;
 
-/// An iterator over the entries of a range, from both ends. The ends meet: no
-/// entry is returned twice. After an error it ends, but for
+/// An iterator over the entries of a range, from both ends. The ends meet: no entry is returned
+/// twice. After an error it ends, except for
 /// [`ErrorKind::MergeRefused`](windrow_base::ErrorKind::MergeRefused): that is about one key alone,
 /// and the next call goes on past it.
 ///
-/// Thousands of iterators may be idle: once what they hold has taken half
-/// of the block cache's memory, one that made few steps keeps its key alone,
-/// as the bound of what is left of its range, and seeks when it is asked again.
-/// It keeps no memtable or file of its moment alive then, if it was made on a
+/// Thousands of iterators may be idle: once their memory has taken half of the block cache's, one
+/// that made few steps keeps its key alone, as the bound of the rest of its range, and seeks when
+/// it is asked again. It keeps no memtable or file of its moment alive then, if it was made on a
 /// snapshot or when memory was short already (it takes a snapshot by itself).
 ///
 /// ```
@@ -191,7 +190,7 @@ const STEPS_PARKED: u64 = 32;
 /// ```
 pub struct Iter {
     owner: Arc<ReadOwner>,
-    /// `None` when it was let go: what it reads is in any later one.
+    /// `None` when it was let go: its entries are in any later view.
     view: Option<Arc<ReadView>>,
     seq: SeqNo,
     now_ms: u64,
@@ -199,8 +198,8 @@ pub struct Iter {
     /// Boxed, so that one which gave up its place is small.
     front: Option<Box<Scan>>,
     back: Option<Box<Scan>>,
-    /// How many steps the scans made that were given up, at most
-    /// [`STEPS_PARKED`]; tells with `front` and `back` whether an end has moved.
+    /// The number of steps of the scans that were given up, at most [`STEPS_PARKED`]; shows with
+    /// `front` and `back` whether an end has moved.
     parked_steps: u64,
     is_done: bool,
     /// Given before anything else, if the keyspace was closed from the start.
@@ -209,7 +208,7 @@ pub struct Iter {
 }
 
 impl Iter {
-    /// An iterator over what [`Scan::new`] would scan. Reads nothing yet.
+    /// Makes an iterator over the entries of a [`Scan::new`]. Reads nothing yet.
     #[doc(hidden)]
     pub fn new(
         owner: Arc<ReadOwner>,
@@ -234,7 +233,7 @@ impl Iter {
         }
     }
 
-    /// Gives this error and ends.
+    /// Has it return this error and end.
     #[doc(hidden)]
     pub fn failing(mut self, error: Option<Error>) -> Iter {
         self.error = error;
@@ -247,7 +246,7 @@ impl Iter {
         Some(Err(error))
     }
 
-    /// A scan of what is left. Its first move says what another process is told.
+    /// Makes a scan of the rest. Its first move fails in another process.
     fn new_scan(&self) -> Box<Scan> {
         let view = self.view.clone().or_else(|| self.latest.later_view());
         let view = view.expect("a view is let go only where there is a later one");
@@ -255,7 +254,7 @@ impl Iter {
         Box::new(Scan::new(owner, view, self.seq, self.now_ms, options))
     }
 
-    /// The next entry from one end, with the key also where the merge operator refuses its value.
+    /// The next entry from one end, with the key also if the merge operator refuses its value.
     #[doc(hidden)]
     pub fn next_keyed(&mut self, from_front: bool) -> Option<Result<(Slice, Result<Slice>)>> {
         let item = if from_front { self.step(pair) } else { self.step_back(pair) };
@@ -277,7 +276,7 @@ impl Iter {
         Keys(self)
     }
 
-    /// Moves the front, and gives what `entry` makes of where it comes to.
+    /// Moves the front, and returns the result of `entry` at its new place.
     fn step<T>(&mut self, entry: impl FnOnce(&Scan) -> T) -> Option<Result<T>> {
         if self.is_done || self.error.is_some() {
             return self.take_error();
@@ -343,9 +342,9 @@ impl Iter {
         item
     }
 
-    /// Gives up the scans: what is left of the range begins after the front's
-    /// key and ends before the back's. The view stays, or what it reads is in
-    /// every later one, so nothing changes for who goes on.
+    /// Gives up the scans: the rest of the range begins after the front's key and ends before the
+    /// back's. The view stays, or its entries are in every later one, so nothing changes for a
+    /// caller that goes on.
     #[cold]
     fn park(&mut self) {
         if let Some(front) = self.front.take() {
@@ -367,7 +366,7 @@ impl Iter {
 impl Drop for Iter {
     fn drop(&mut self) {
         if self.owner.check_process().is_err() {
-            // What the scans hold is the parent's to let go of.
+            // Memory that the scans hold belongs to the parent process.
             std::mem::forget((self.view.take(), self.front.take(), self.back.take()));
         }
     }
@@ -397,8 +396,8 @@ impl DoubleEndedIterator for Iter {
 
 impl FusedIterator for Iter {}
 
-/// The keys of a range, from both ends: see [`Iter::keys`]. One whose value the merge operator
-/// refuses is among them.
+/// The keys of a range, from both ends: see [`Iter::keys`]. Includes a key whose value the merge
+/// operator refuses.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();

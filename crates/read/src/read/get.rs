@@ -1,16 +1,16 @@
 //! The point look-up.
 //!
 //! 1. Memtable, frozen memtables, then the tree's runs, newest first. In each:
-//! 2. the newest range tombstone over the key hides entries older than it,
-//!    there and in every place below;
+//! 2. the newest range tombstone over the key hides entries older than it, there and in every place
+//!    below;
 //! 3. a put, delete or expired entry ends the search, a merge operand does not.
-//! 4. A table is searched only if its filter says maybe; the filter never
-//!    speaks for range tombstones (I8).
+//! 4. A table is searched only if its filter says maybe; the filter never speaks for range
+//!    tombstones (I8).
 //!
-//! On the cached path nothing is allocated (but for merges) and no lock is
-//! taken beyond the block cache's shard. The key is hashed once.
+//! On the cached path nothing is allocated (except for merges) and no lock is taken beyond the
+//! block cache's shard. The key is hashed once.
 //!
-//! Owns: the search order and what ends it. Never does: decide what is cached.
+//! Owns: the search order and the end of a search. Never does: decide which blocks are cached.
 
 use super::access::{Answer, is_sampled};
 use super::cost::Counted;
@@ -29,8 +29,8 @@ use windrow_format::block::{Block, BlockGet};
 use windrow_format::filter;
 use windrow_format::table::{BlockHandle, FilterKind, Locate, decode_partition};
 
-/// The newest value of `key` that a read of `view` at `seq` sees. `now_ms`
-/// (ms since 1970) is asked only where an expiring entry is met.
+/// Returns the newest value of `key` that a read of `view` at `seq` sees. `now_ms` (ms since 1970)
+/// is asked only for an expiring entry.
 ///
 /// # Errors
 /// `Corruption` naming file and offset of a damaged block, `Io`; merge
@@ -48,7 +48,7 @@ pub fn get(
     look_up(owner, view, key, seq, now_ms)
 }
 
-/// The same, with how long it takes recorded.
+/// Looks up, and records the time that it takes.
 #[cold]
 fn timed_get(
     owner: &Arc<ReadOwner>,
@@ -78,16 +78,16 @@ fn look_up(
     }
 }
 
-/// What a look-up does where a block is not cached.
+/// The reaction of a look-up to a block that is not cached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocks {
     /// Reads it.
     Read,
-    /// Stops and says which: the caller reads many at once.
+    /// Stops and returns it: the caller reads many at once.
     Defer,
 }
 
-/// How far a look-up has come.
+/// The state that a look-up has reached.
 pub(super) enum Outcome {
     Done(Option<Slice>),
     Needs(NeededBlock),
@@ -99,7 +99,7 @@ pub(super) struct NeededBlock {
     pub(super) what: Needed,
 }
 
-/// Which block of a table that is.
+/// The needed block of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Needed {
     /// A data block.
@@ -109,7 +109,7 @@ pub(super) enum Needed {
 }
 
 impl Needed {
-    /// Where the block itself lies.
+    /// The place of the block itself.
     pub(super) fn handle(&self) -> BlockHandle {
         match self {
             Needed::Data(handle) => *handle,
@@ -121,7 +121,7 @@ impl Needed {
 /// `Break`: the key's value is known. `Continue`: older places may add to it.
 type Flow = ControlFlow<Option<Slice>>;
 
-/// Why a step stopped: an error, or a block to be supplied.
+/// The reason for which a step stopped: an error, or a block to supply.
 enum Stop {
     Error(Error),
     Needs(NeededBlock),
@@ -141,13 +141,13 @@ pub(super) struct Lookup<'a> {
     hidden_below: SeqNo,
     /// Operands met so far, newest first.
     operands: Vec<Slice>,
-    /// Memtables have been asked; `run` is the next of the view's runs.
+    /// Whether memtables have been asked; `run` is the next of the view's runs.
     in_tree: bool,
     run: usize,
     hash: u64,
-    /// Set where this lookup is recorded.
+    /// Set if this lookup is recorded.
     query: Query,
-    /// Set where it counts for what tables cost, as of the table at hand.
+    /// Set if it counts for the cost of tables; from the table at hand on.
     counted: Option<Counted>,
     /// Blocks of the file at hand that were supplied.
     supplied: Vec<(u64, Arc<Block>)>,
@@ -175,7 +175,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Gives a block that the look-up asked for; `run` then goes on.
+    /// Supplies a block that the look-up asked for; `run` then goes on.
     pub(super) fn supply(&mut self, handle: BlockHandle, block: Arc<Block>) {
         self.supplied.push((handle.offset, block));
     }
@@ -284,7 +284,7 @@ impl<'a> Lookup<'a> {
             kind @ (Kind::PutExpiry | Kind::MergeExpiry) => {
                 let (expiry_ms, _) = split_expiry(stored)?;
                 if is_expired(expiry_ms, now_ms()) {
-                    // It hides what is older, as a delete does.
+                    // It hides older entries, as a delete does.
                     return self.finish(owner, None);
                 }
                 let value = slice().skip(EXPIRY_BYTES);
@@ -300,7 +300,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// After a place: what a range tombstone there hides is all that follows (I3, I4).
+    /// Ends a place: a range tombstone there hides all later places (I3, I4).
     #[inline]
     fn leave(&mut self, owner: &ReadOwner) -> Result<Flow> {
         if self.hidden_below > 0 { self.finish(owner, None) } else { Ok(ControlFlow::Continue(())) }
@@ -398,7 +398,7 @@ impl<'a> Lookup<'a> {
         let BlockGet::Found { mut trailer, value } = got.map_err(|e| name(e, open, handle))? else {
             return Ok(self.wasted(owner, file, is_filtered));
         };
-        // Here and not above: a look-up that was put off comes by there again.
+        // Here and not above: a look-up that was put off comes here again.
         self.filter_checks += u64::from(is_filtered);
         owner.access.answered(file, Answer::Found, self.query);
         let mut flow = self.stored(owner, &block, trailer, value, now_ms);
@@ -443,8 +443,8 @@ impl<'a> Lookup<'a> {
         self.entry(owner, trailer, stored, || Slice::pinned(block, value), now_ms)
     }
 
-    /// The data block that may hold the key at `trailer`, given what the index
-    /// (or its top level) said.
+    /// Returns the data block that may hold the key at `trailer`, given the answer of the index (or
+    /// of its top level).
     #[inline]
     fn data_block(
         &mut self,
@@ -487,7 +487,7 @@ impl<'a> Lookup<'a> {
         ControlFlow::Continue(())
     }
 
-    /// A data block.
+    /// Returns a data block.
     #[inline]
     fn block(
         &mut self,
@@ -509,7 +509,7 @@ impl<'a> Lookup<'a> {
         Err(Stop::Needs(NeededBlock { open: open.to_arc(), what: Needed::Data(handle) }))
     }
 
-    /// A block of a partition that is not in memory.
+    /// Returns a block of a partition that is not in memory.
     #[cold]
     fn partition(
         &mut self,

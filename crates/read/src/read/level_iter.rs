@@ -1,7 +1,7 @@
 //! Walks the entries of a sorted run, opening its tables as it reaches them.
 //!
-//! Owns: one table iterator at a time. Never does: open a table whose bounds
-//! cannot hold what is asked for.
+//! Owns: one table iterator at a time. Never does: open a table whose bounds cannot contain the
+//! target.
 
 use super::ReadOwner;
 use super::readahead::PendingRead;
@@ -17,15 +17,15 @@ pub struct LevelIter {
     run: Arc<SortedRun>,
     owner: Arc<ReadOwner>,
     options: Arc<TableIterOptions>,
-    /// Index of the file at hand; `files.len()` where there is none.
+    /// Index of the file at hand; `files.len()` if there is none.
     at: usize,
     /// Over the file at hand. Kept when the iterator runs out, for the next seek.
     iter: Option<Box<TableIter>>,
-    /// The file at hand was reached by walking, not by the target's key.
+    /// Whether the file at hand was reached by walking, not by the target's key.
     stepped: bool,
     is_forward: bool,
     valid: bool,
-    /// What a scan presumably takes from the run.
+    /// Bytes that a scan presumably takes from the run.
     expected_bytes: u64,
 }
 
@@ -74,7 +74,7 @@ impl LevelIter {
                 if self.run.files.get(found).is_some_and(holds) {
                     Some(found)
                 } else {
-                    // All of the file before lies before the key.
+                    // All keys of the file before are before the key.
                     self.stepped = true;
                     found.checked_sub(1)
                 }
@@ -92,8 +92,8 @@ impl LevelIter {
         }
     }
 
-    /// The first file from `start` on, in the direction at hand, that holds
-    /// point entries within the bounds.
+    /// Returns the first file from `start` on, in the direction at hand, that has point entries
+    /// within the bounds.
     fn nearest_with_points(&self, start: usize) -> Option<Nearest> {
         let mut index = start;
         loop {
@@ -182,10 +182,10 @@ impl LevelIter {
         Ok(self.valid)
     }
 
-    /// Gives the bytes of the read that `step` asked for.
+    /// Supplies the bytes of the read that `step` asked for.
     ///
     /// # Errors
-    /// What the read failed with.
+    /// That of the read.
     pub(crate) fn supply(&mut self, read: PendingRead) -> Result<()> {
         match &mut self.iter {
             Some(iter) => iter.supply(read),
@@ -286,6 +286,6 @@ impl LevelIter {
 
 struct Nearest {
     index: usize,
-    /// Files were passed over: what was asked for lies at this one's edge.
+    /// Whether files were passed over: the target is at this one's edge.
     is_moved: bool,
 }

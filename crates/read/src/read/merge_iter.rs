@@ -1,18 +1,16 @@
 //! Merges sorted sources into one sequence of all entries, both ways.
 //!
-//! Order: user key ascending, then trailer descending (true sequence order),
-//! then source, newest first. Scans put visibility on top of it; merges of
-//! tables take everything it gives.
+//! Order: user key ascending, then trailer descending (true sequence order), then source, newest
+//! first. Scans filter it for visibility; merges of tables take every entry.
 //!
-//! The winner is outside of the heap: after a step it is compared with the
-//! heap's top alone, and stays while it is smaller. An element of the heap
-//! carries the first 16 bytes of its user key and its trailer, so that under
-//! the bytewise order keys of up to 16 bytes are compared without touching
-//! their source. (Eight bytes, the usual choice, do not tell apart keys that
-//! share a table's or a tenant's prefix.)
+//! The winner is outside of the heap: after a step it is compared with the heap's top alone, and
+//! stays while it is smaller. An element of the heap carries the first 16 bytes of its user key and
+//! its trailer, so that under the bytewise order keys of up to 16 bytes are compared without
+//! touching their source. (Eight bytes, the usual choice, do not tell apart keys that share a
+//! table's or a tenant's prefix.)
 //!
-//! Owns: its sources. Never does: skip an entry unless `seek_source` says so.
-//! An error is sticky: from then on every call returns it, and nothing is valid.
+//! Owns: its sources. Never does: skip an entry unless `seek_source` says so. An error is sticky:
+//! from then on every call returns it, and nothing is valid.
 
 use super::level_iter::LevelIter;
 use super::readahead::{self, PendingRead};
@@ -25,10 +23,10 @@ use windrow_base::key::{self, TRAILER_BYTES};
 use windrow_base::{Error, KeyOrder, Result};
 use windrow_env::FileSystem;
 
-/// One of the sequences to be merged.
+/// A sequence to merge.
 pub enum Source {
-    /// A memtable; `None` where nothing was inserted. It keeps its place among
-    /// the sources, by which range tombstones know what they hide.
+    /// A memtable; `None` if it has no entries. It keeps its place among the sources, by which
+    /// range tombstones know which entries they hide.
     Mem(Option<MemCursor>),
     /// A sorted run of tables, or one table.
     Level(LevelIter),
@@ -57,8 +55,8 @@ impl MemSource {
         self.take_key();
     }
 
-    /// `seek` for a key after the current entry's: steps as long as the place
-    /// is a few entries away.
+    /// `seek` for a key after the current entry's: steps as long as the place is a few entries
+    /// away.
     fn seek_ahead(&mut self, order: &KeyOrder, internal: &[u8]) {
         for _ in 0..AHEAD_STEPS_MAX {
             self.cursor.next();
@@ -215,13 +213,13 @@ const AHEAD_STEPS_MAX: u32 = 4;
 /// attempt costs some 50 ns, which seeks that go far need not pay each time.
 const AHEAD_PAUSE: u8 = 7;
 
-/// What a source's key buffers take, for short keys.
+/// Memory of a source's key buffers, for short keys.
 const KEY_BYTES_USUAL: usize = 64;
 
 /// Bytes of the user key that an element of the heap carries.
 const PREFIX_BYTES: usize = 16;
 
-/// What is compared of the entry that a source is at.
+/// The comparable part of the entry that a source is at.
 #[derive(Clone, Copy)]
 struct Head {
     /// The user key's first bytes, big endian, zeros after its end.
@@ -236,7 +234,7 @@ impl Head {
     fn new(internal: &[u8], source: usize) -> Head {
         let (user_key, trailer) = key::split(internal);
         let prefix = match internal.first_chunk::<PREFIX_BYTES>() {
-            // Reaches into the trailer where the user key is short: masked off.
+            // Includes a part of the trailer if the user key is short: masked off.
             Some(head) => {
                 let unused_bits = 8 * PREFIX_BYTES.saturating_sub(user_key.len()) as u32;
                 u128::from_be_bytes(*head) >> unused_bits << unused_bits
@@ -261,7 +259,7 @@ pub struct MergeIter {
     order: KeyOrder,
     is_bytewise: bool,
     is_forward: bool,
-    /// Seeks for which no source is tried near where it is.
+    /// The number of seeks to come for which no source is tried near its place.
     ahead_pause: u8,
     fs: Arc<dyn FileSystem>,
     error: Option<Error>,
@@ -286,8 +284,8 @@ impl MergeIter {
         }
     }
 
-    /// Memory that it takes once it is at an entry, in bytes; blocks, and
-    /// keys longer than usual, not counted.
+    /// Memory that it takes once it is at an entry, in bytes; without blocks, and keys longer than
+    /// usual.
     pub fn memory_bytes(&self) -> usize {
         let source = size_of::<Input>() + size_of::<Head>() + size_of::<TableIter>();
         self.inputs.capacity() * (source + KEY_BYTES_USUAL)
@@ -364,13 +362,13 @@ impl MergeIter {
         self.heap[at] = head;
     }
 
-    /// Finds the winner from where the sources are.
+    /// Finds the winner from the places of the sources.
     fn build_all(&mut self) {
         self.build_heap(None);
         self.winner = self.pop();
     }
 
-    /// Builds the heap of all sources at an entry but `without`.
+    /// Builds the heap of all sources at an entry except `without`.
     fn build_heap(&mut self, without: Option<usize>) {
         self.heap.clear();
         for source in 0..self.inputs.len() {
@@ -409,10 +407,9 @@ impl MergeIter {
         }
     }
 
-    /// The target's key, if it lies after the current entry and the merge goes
-    /// forward. Every source then is at its first entry after the current one,
-    /// or has none: those that are at or after the target are where they
-    /// belong, and the others are before it. (An entry equal to the current
+    /// Returns the target's key, if it is after the current entry and the merge goes forward. Every
+    /// source then is at its first entry after the current one, or has none: those at or after the
+    /// target are where they belong, and the others are before it. (An entry equal to the current
     /// one's may have been passed in another source, so the key must be greater.)
     fn key_ahead<'a>(&mut self, target: Target<'a>) -> Option<&'a [u8]> {
         let Target::AtOrAfter(internal) = target else { return None };
@@ -426,9 +423,8 @@ impl MergeIter {
         is_ahead.then_some(internal)
     }
 
-    /// Positions every source, reading what they wait for at the same time:
-    /// usually one round for all their blocks. `ahead` as of
-    /// [`MergeIter::key_ahead`].
+    /// Positions every source, and reads the blocks that they wait for at the same time: usually
+    /// one round for all. `ahead` as of [`MergeIter::key_ahead`].
     fn position_inputs(&mut self, target: Target<'_>, ahead: Option<&[u8]>) -> Result<()> {
         let mut waiting: Vec<(usize, PendingRead)> = Vec::new();
         let mut is_near = ahead.is_none();
@@ -494,7 +490,7 @@ impl MergeIter {
         self.position(Target::Before(internal))
     }
 
-    /// Moves to the next entry. Does nothing where it is not valid.
+    /// Moves to the next entry. Does nothing if it is not valid.
     ///
     /// # Errors
     /// As [`MergeIter::seek_first`].
@@ -513,7 +509,7 @@ impl MergeIter {
         Ok(())
     }
 
-    /// Moves to the entry before. Does nothing where it is not valid.
+    /// Moves to the entry before. Does nothing if it is not valid.
     ///
     /// # Errors
     /// As [`MergeIter::seek_first`].
@@ -582,7 +578,7 @@ impl MergeIter {
         }
         let turned = input.valid()
             && match key::compare_internal(&self.order, input.key(), current) {
-                // The same entry twice: the newer source's comes first.
+                // An entry in two sources: the newer source's comes first.
                 Ordering::Equal => is_newer_source != forward,
                 by_key => (by_key == Ordering::Greater) == forward,
             };
@@ -593,8 +589,8 @@ impl MergeIter {
         input.seek(if forward { Target::AtOrAfter(current) } else { Target::Before(current) })
     }
 
-    /// Moves one source on to the first entry at or after `internal` (going
-    /// backward: to the last entry before it). What lies between is skipped.
+    /// Moves one source on to the first entry at or after `internal` (going backward: to the last
+    /// entry before it). Skips the entries between.
     ///
     /// # Errors
     /// As [`MergeIter::seek_first`].
@@ -658,7 +654,7 @@ impl MergeIter {
         self.at().value()
     }
 
-    /// The stored value, pinning its block (copied where it is in a memtable).
+    /// The stored value of the entry, pinning its block (copied if it is in a memtable).
     #[inline]
     pub fn value_slice(&self) -> Slice {
         self.at().value_slice()
@@ -694,7 +690,8 @@ mod tests {
             assert!(scan.seek(key.as_bytes()).unwrap());
             assert_eq!(scan.key(), key.as_bytes());
         }
-        // For each block that it comes to and a few seeks after it, not for each of 667 in two tables.
+        // For each block that it comes to and a few seeks after it, not for each of 667 in two
+        // tables.
         let asked = asked() - before;
         assert!(asked < 200, "the cache was asked for {asked} blocks");
     }

@@ -1,11 +1,11 @@
 //! Reading: gets, scans, and the merging iterator that merges share.
 //!
-//! `view` is what a read sees; `get` and `multi_get` answer for keys; `scan`
-//! turns `merge_iter` over `table_iter` and `level_iter` into visible entries;
-//! `readahead` decides how much a device read takes at once.
+//! `view` is the state that a read sees; `get` and `multi_get` answer for keys; `scan` turns
+//! `merge_iter` over `table_iter` and `level_iter` into visible entries; `readahead` decides how
+//! much a device read takes at once.
 //!
-//! Owns: the order in which places are asked and what hides what. Never does:
-//! write, or wait for a writer.
+//! Owns: the order in which places are asked, and which entries hide which. Never does: write, or
+//! wait for a writer.
 
 pub mod access;
 pub mod cost;
@@ -47,7 +47,7 @@ use access::Access;
 use cost::ReadCost;
 use view::ReadView;
 
-/// What every read of a keyspace needs in addition to its view. Shared by all of them.
+/// The context that every read of a keyspace needs in addition to its view. Shared by all of them.
 pub struct ReadOwner {
     pub tables: Arc<TableCache>,
     pub blocks: Arc<BlockCache>,
@@ -59,9 +59,9 @@ pub struct ReadOwner {
     pub counters: Arc<Counters>,
     pub access: Access,
     pub cost: ReadCost,
-    /// Where deleted keys were found alone.
+    /// Ranges in which scans found deleted keys alone.
     pub gaps: Gaps,
-    /// Who opened the database, and may read it.
+    /// The process that opened the database, and may read it.
     pub process: Process,
 }
 
@@ -98,8 +98,8 @@ impl ReadOwner {
     }
 }
 
-/// Where a cursor finds the newest state when it is refreshed, and what keeps
-/// the database (or its snapshot) alive for as long as the cursor lives.
+/// The newest state for a cursor that is refreshed. It keeps the database (or its snapshot) open
+/// for as long as the cursor exists.
 pub trait Latest: Send + Sync + 'static {
     /// The view, sequence number and time (ms since 1970) to read at from now on.
     ///
@@ -107,8 +107,8 @@ pub trait Latest: Send + Sync + 'static {
     /// `Closed` if the keyspace is gone.
     fn latest(&self) -> Result<(Arc<ReadView>, SeqNo, u64)>;
 
-    /// A view of now, where every view to come still has all that is read at
-    /// this moment: on a snapshot. `None` elsewhere.
+    /// Returns a view of now, if every later view still has all entries of this moment: on a
+    /// snapshot. `None` elsewhere.
     fn later_view(&self) -> Option<Arc<ReadView>>;
 }
 
@@ -133,8 +133,7 @@ pub fn is_expired(expiry_ms: u64, now_ms: u64) -> bool {
     expiry_ms <= now_ms
 }
 
-/// The error where operands would have to be applied, or written, and nothing
-/// knows how.
+/// The error of a read or write that needs to apply operands, without an operator.
 pub fn unregistered_operator(name: Option<&str>) -> Error {
     Error::invalid(match name {
         Some(name) => format!(
@@ -150,8 +149,8 @@ pub fn unregistered_operator(name: Option<&str>) -> Error {
 /// Applies merge operands, newest first as reads find them, to their base.
 ///
 /// # Errors
-/// `InvalidArgument` without a merge operator, `MergeRefused` if it says that
-/// base and operands do not fit.
+/// `InvalidArgument` without a merge operator, `MergeRefused` if it says that base and operands do
+/// not fit.
 pub fn merge_operands(
     owner: &ReadOwner,
     key: &[u8],
@@ -168,7 +167,7 @@ pub fn merge_operands(
     }
 }
 
-/// Nothing is damaged: somebody has put what the operator cannot be applied to.
+/// Nothing is damaged: a writer has put a value that the operator cannot be applied to.
 #[cold]
 fn refused_merge(operator: &str, key: &[u8], base: Option<&[u8]>, operands: usize) -> Error {
     let under =
@@ -183,7 +182,7 @@ fn refused_merge(operator: &str, key: &[u8], base: Option<&[u8]>, operands: usiz
     )
 }
 
-/// Whether what a get gave says that the key is there.
+/// Whether the result of a get means that the key exists.
 #[inline]
 pub fn is_there(value: Result<Option<Slice>>) -> Result<bool> {
     match value {
@@ -192,7 +191,7 @@ pub fn is_there(value: Result<Option<Slice>>) -> Result<bool> {
     }
 }
 
-/// Whether what a read failed with is about one key alone, so that a scan may go on.
+/// Whether the error of a read is about one key alone, so that a scan may go on.
 #[inline]
 pub fn is_refused_merge(error: &Error) -> bool {
     error.kind() == ErrorKind::MergeRefused

@@ -1,8 +1,7 @@
-//! Many point look-ups at once: all of them search as far as cached blocks let
-//! them, then the blocks that they miss are read in one submission, until none
-//! misses any. A batch of n cold keys costs a few device latencies, not n.
-//! A large batch goes in windows, so that the blocks that its look-ups hold
-//! while they wait for each other are bounded.
+//! Many point look-ups at once: all of them search as far as cached blocks let them, then the
+//! blocks that they miss are read in one submission, until none misses any. A batch of n cold keys
+//! costs a few device latencies, not n. A large batch goes in windows, so that the blocks that its
+//! look-ups hold while they wait for each other are bounded.
 //!
 //! Owns: the rounds. Never does: search by itself (`get::Lookup` does).
 
@@ -18,15 +17,15 @@ use windrow_env::Buffer;
 use windrow_format::block::Block;
 use windrow_format::table::BlockKind;
 
-/// Most reads in one submission: what devices of this decade do at once.
+/// Most reads in one submission: devices of this decade do as many at once.
 const READS_TOGETHER_MAX: usize = 64;
 
 /// Most keys that search at once. Each may wait with a block (4 MiB of small
 /// ones); sixteen full submissions are enough to keep a device busy.
 const KEYS_TOGETHER_MAX: usize = 1024;
 
-/// The values of `keys`, in their order, all of one `view` and `seq`. Each key
-/// has its own result: a damaged block fails the keys that need it.
+/// Returns the values of `keys`, in their order, all of one `view` and `seq`. Each key has its own
+/// result: a damaged block fails the keys that need it.
 pub fn multi_get<K: AsRef<[u8]>>(
     owner: &Arc<ReadOwner>,
     view: &ReadView,
@@ -85,7 +84,7 @@ struct Round {
 }
 
 impl Round {
-    /// The slot that the block will be found in.
+    /// Returns the slot in which the block will be found.
     fn add(&mut self, block: NeededBlock) -> usize {
         let place = (block.open.cached_as, block.what.handle().offset);
         *self.slots.entry(place).or_insert_with(|| {

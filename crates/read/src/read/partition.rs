@@ -1,7 +1,8 @@
-//! Reading a partition's blocks, its filter with its index: they lie next to each other, and a
+//! Reading a partition's blocks, its filter with its index: they are next to each other, and a
 //! second read would cost a whole device latency.
 //!
-//! Owns: what is read together. Never does: keep it (`cache/partitions.rs`), or search it.
+//! Owns: which blocks are read together. Never does: keep them (`cache/partitions.rs`), or search
+//! them.
 
 use super::ReadOwner;
 use crate::cache::{OpenTable, PartitionBlock};
@@ -12,21 +13,21 @@ use windrow_env::Buffer;
 use windrow_format::block::Block;
 use windrow_format::table::PartitionHandle;
 
-/// A block of a partition that is not in memory, and what is read with it.
+/// A block of a partition that is not in memory, and the block that is read with it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartitionRead {
     pub(super) wanted: PartitionBlock,
-    /// The index behind a filter that is wanted, where it is not in memory either.
+    /// The index behind a filter that is wanted, if it is not in memory either.
     also: Option<PartitionBlock>,
 }
 
 impl PartitionRead {
-    /// The index of a partition.
+    /// Makes the read of a partition's index.
     pub(super) fn index(partition: &PartitionHandle) -> PartitionRead {
         PartitionRead { wanted: PartitionBlock::index(partition), also: None }
     }
 
-    /// Its filter, and its index if that is not in memory.
+    /// Makes the read of its filter, and of its index if that is not in memory.
     pub(super) fn filter(
         open: &OpenTable,
         partition: &PartitionHandle,
@@ -38,7 +39,7 @@ impl PartitionRead {
         PartitionRead { wanted: filter, also }
     }
 
-    /// What is read of the file.
+    /// The range of the file that is read.
     pub(super) fn range(&self) -> Range<u64> {
         let last = self.also.unwrap_or(self.wanted);
         self.wanted.handle.offset..last.handle.end()
@@ -62,7 +63,7 @@ impl PartitionRead {
             return keep(self.wanted, raw);
         };
         let (first, second) = raw.split_at((self.wanted.handle.bytes as usize).min(raw.len()));
-        // A damaged index fails those who search it, not who asks the filter.
+        // A damaged index fails the reads that search it, not one that asks the filter.
         _ = keep(also, Buffer::copy_of(second));
         keep(self.wanted, Buffer::copy_of(first))
     }
@@ -91,7 +92,8 @@ mod tests {
     use crate::cache::TableLimits;
     use windrow_base::{KeyOrder, Kind};
 
-    /// A table of four partitions and more, and keys that are in it and between those.
+    /// Makes a table of four partitions and more. Returns a function of keys in it and between
+    /// those.
     fn partitioned(world: &mut World) -> (Arc<ReadView>, fn(u64) -> String) {
         world.partition_bytes = 1 << 10;
         let key: fn(u64) -> String = |i| format!("key{i:05}");
@@ -122,7 +124,7 @@ mod tests {
         assert!(sum.0 > 4 && sum.0 == stats.partitions_read - 1, "{sum:?}");
         assert!(sum.1 <= stats.filter_false_positives, "blocks are read where a filter is wrong");
         assert!(stats.partitions_read_bytes > 1 << 10 && stats.tables_opened == 1, "{stats:?}");
-        // What is in memory already is not asked for again by others.
+        // Others do not ask again for a block that is in memory already.
         let (owner, keys) = (world.with_cold_caches(1 << 20, 10), [key(0), key(1), key(2)]);
         let cold = world.view_for(&owner, &view);
         multi_get(&owner, &cold, &keys, 10, || 0).into_iter().for_each(|got| drop(got.unwrap()));
@@ -131,7 +133,8 @@ mod tests {
         assert_eq!(owner.counters.snapshot().partitions_read, 1);
     }
 
-    /// Where memory is short partitions go, those first that nobody asked lately; the table stays open.
+    /// If memory is short partitions go, those first that were not used lately; the table stays
+    /// open.
     #[test]
     fn partitions_keep_to_the_memory_of_tables() {
         let mut world = World::new(25, KeyOrder::Bytewise);

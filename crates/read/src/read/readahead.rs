@@ -1,8 +1,8 @@
-//! How much one device read takes: a block, a block and its neighbour, or a
-//! long stretch; and many of them in one submission.
+//! How much one device read takes: a block, a block and its neighbour, or a long stretch; and many
+//! of them in one submission.
 //!
-//! Owns: the sizes and the bytes that were read ahead. Never does: decode a
-//! block, decide which block is wanted.
+//! Owns: the sizes and the bytes that were read ahead. Never does: decode a block, decide which
+//! block is wanted.
 
 use crate::cache::{BlockCache, OpenTable};
 use std::ops::Range;
@@ -13,16 +13,16 @@ use windrow_env::{Buffer, FileSystem};
 use windrow_format::block::Charge;
 use windrow_format::table::BlockHandle;
 
-/// A seek that has to read its block reads the blocks after it too, as far as
-/// the scan presumably goes in this run, if it leaves its block one time in so
-/// many: a second read would cost a whole device latency, 4 KiB more cost about 2 us.
-/// (Ten nexts in one run of 116-byte entries leave a block of 4 KiB one time in three.)
+/// A seek that has to read its block reads the blocks after it too, as far as the scan presumably
+/// goes in this run, if it leaves its block at least one time in this many: a second read would
+/// cost a whole device latency, 4 KiB more cost about 2 us. (Ten nexts in one run of 116-byte
+/// entries leave a block of 4 KiB one time in three.)
 const LEAVES_BLOCK_ONE_IN: u64 = 8;
 
 /// Most bytes of the blocks that a seek reads together.
 const SEEK_BYTES_MAX: u64 = 64 << 10;
 
-/// A stretch of at most so many bytes gives its memory back block by block.
+/// A stretch of at most this many bytes gives its memory back block by block.
 const SHORT_STRETCH_BYTES: usize = 32 << 10;
 
 /// First stretch of [`Readahead::Auto`], doubled by every further one.
@@ -50,7 +50,7 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Where the block's bytes are, if all of them are here.
+    /// The range of the block's bytes, if all of them are here.
     #[inline]
     fn range_of(&self, handle: BlockHandle) -> Option<Range<usize>> {
         let from = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
@@ -63,9 +63,9 @@ impl Stretch {
         Some(Buffer::copy_of(&self.bytes[self.range_of(handle)?]))
     }
 
-    /// The block's bytes, if all of them are here; lets go of what lies before
-    /// them in the direction at hand once little or nothing lies after them.
-    /// An idle iterator holds no buffer then, or one block's.
+    /// The block's bytes, if all of them are here. Lets go of the bytes before them in the
+    /// direction at hand once few or none are left after them. An idle iterator holds no buffer
+    /// then, or one block's.
     pub fn take(&mut self, handle: BlockHandle, forward: bool) -> Option<Buffer> {
         let range = self.range_of(handle)?;
         if range.len() == self.bytes.len() {
@@ -105,7 +105,7 @@ pub struct PendingRead {
 }
 
 impl PendingRead {
-    /// A read of `range` of the table's file. Reuses `buffer`'s memory.
+    /// Makes a read of `range` of the table's file. Reuses `buffer`'s memory.
     ///
     /// # Errors
     /// `Corruption` if the range passes the file's end.
@@ -124,8 +124,7 @@ impl PendingRead {
         })
     }
 
-    /// Counts its bytes as read ahead, from now on and for as long as the
-    /// stretch that they become holds them.
+    /// Counts its bytes as read ahead, from now on and for as long as its stretch holds them.
     pub(crate) fn charge_to(&mut self, blocks: &BlockCache) {
         self.charge = Some(blocks.hold_ahead(self.bytes.memory_bytes() as u64));
     }
@@ -135,10 +134,10 @@ impl PendingRead {
         self.result = self.open.file.read_at(self.offset, &mut self.bytes);
     }
 
-    /// The bytes that were read.
+    /// Returns the bytes that were read.
     ///
     /// # Errors
-    /// What the read failed with.
+    /// That of the read.
     pub fn finish(self) -> Result<Stretch> {
         self.result?;
         Ok(Stretch { offset: self.offset, bytes: self.bytes, charge: self.charge })
@@ -169,21 +168,21 @@ pub(crate) fn read_together<'a>(
     }
 }
 
-/// What a stretch keeps to, whatever its mode asks for.
+/// The limits of a stretch in every mode.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most bytes of a stretch, but for what its block takes.
+    /// Most bytes of a stretch, except its block.
     pub max_bytes: u64,
     /// The file's length.
     pub file_bytes: u64,
 }
 
-/// Decides how much to read where a block is neither cached nor read ahead.
+/// Decides how much to read for a block that is neither cached nor read ahead.
 pub struct Planner {
     mode: Readahead,
     /// Size of the last stretch; 0 after a seek.
     window_bytes: u64,
-    /// What a scan presumably takes from the table.
+    /// Bytes that a scan presumably takes from the table.
     expected_bytes: u64,
 }
 
@@ -198,8 +197,8 @@ impl Planner {
         Planner { expected_bytes: bytes, ..self }
     }
 
-    /// How many bytes from the block's first on a seek to it should read, if whole
-    /// blocks give as many: from anywhere in the block the scan goes as far as expected.
+    /// The bytes that a seek to a block should read, from the block's first on, if whole blocks
+    /// give as many: from anywhere in the block the scan goes as far as expected.
     pub(crate) fn seek_bytes(&self, block: BlockHandle) -> u64 {
         let bytes = u64::from(block.bytes);
         let stays = self.expected_bytes < bytes / LEAVES_BLOCK_ONE_IN;
@@ -211,14 +210,14 @@ impl Planner {
         }
     }
 
-    /// The iterator was positioned again: what follows may not be a long scan.
+    /// Notes that the iterator was positioned: a long scan need not follow.
     pub fn seek(&mut self) {
         self.window_bytes = 0;
     }
 
-    /// The range to read for `block`, which was reached by a seek (`stepped`
-    /// false) or by walking in `forward` direction from its neighbour.
-    /// `seek_end` is where the blocks end that a seek reads with it.
+    /// Returns the range to read for `block`, which was reached by a seek (`stepped` false) or by
+    /// walking in `forward` direction from its neighbour. `seek_end` is the end of the blocks that
+    /// a seek reads with it.
     pub fn plan(
         &mut self,
         block: BlockHandle,
@@ -304,7 +303,7 @@ mod tests {
         assert_eq!(plan.plan(handle(8192, 4096), 0, true, true, LIMITS).end, 8192 + (16 << 10));
     }
 
-    /// Whatever the sizes, the range holds the block and stays in the file.
+    /// With any sizes, the range holds the block and stays in the file.
     #[test]
     fn a_range_holds_its_block_and_stays_in_the_file() {
         let modes = [

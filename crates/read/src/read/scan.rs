@@ -1,20 +1,19 @@
-//! Turns the merged entries of a view into what a reader sees: for each user
-//! key the newest version at or below its sequence number, with deletes, range
-//! tombstones and expiry taken out and merge operands applied.
+//! Turns the merged entries of a view into the entries that a reader sees: for each user key the
+//! newest version at or below its sequence number, with deletes, range tombstones and expiry taken
+//! out and merge operands applied.
 //!
-//! Going forward, the newest version of a key comes first: the scan is on
-//! the entry itself and copies only its key. Going backward the oldest comes
-//! first, so the value is pinned while the newer ones are looked at, and the
-//! merge is before the key already.
+//! Going forward, the newest version of a key comes first: the scan is on the entry itself and
+//! copies only its key. Going backward the oldest comes first, so the value is pinned while the
+//! newer ones are looked at, and the merge is before the key already.
 //!
-//! Where the order takes keys of different bytes for the same one, a key has the
-//! bytes of its newest visible version, both ways; a prefix is held against those.
+//! If the order treats keys of different bytes as equal, a key has the bytes of its newest visible
+//! version, both ways; a prefix is compared with those.
 //!
-//! A merge operator that refuses a key's value is an error of that key alone: the
-//! scan is on the key, at no entry, and goes on from there. Any other error is sticky (P9).
+//! A merge operator that refuses a key's value is an error of that key alone: the scan is on the
+//! key, at no entry, and goes on from there. Any other error is sticky (P9).
 //!
-//! Owns: a position in a view, and the pin on it. Never does: return a key
-//! outside its bounds; go on after an error of another kind.
+//! Owns: a position in a view, and the pin on it. Never does: return a key outside its bounds; go
+//! on after an error of another kind.
 
 use super::access::is_sampled;
 use super::coverage::Coverage;
@@ -42,30 +41,30 @@ const BEFORE_VERSIONS: u64 = u64::MAX;
 /// The trailer of the last possible version of a user key.
 const LAST_VERSION: u64 = 0;
 
-/// Where the value of the current key is.
+/// The place of the current key's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     /// There is no current key.
     Nowhere,
-    /// At the merge's entry, after so many bytes of expiry.
+    /// At the merge's entry, after `skip_bytes` bytes of expiry.
     Entry { skip_bytes: usize },
     /// In `value`, its expiry in `expiry_ms`. Going forward the merge is on
     /// an older version of the key or after it, going backward before it.
     Copied,
-    /// As `Copied`, but that the merge operator has refused the value: there is none.
+    /// As `Copied`, but the merge operator has refused the value: there is none.
     Refused,
 }
 
-/// The expiry of what never expires.
+/// The expiry of a value that never expires.
 const NEVER_MS: u64 = u64::MAX;
 
-/// What the versions of a key come to, the first two with their expiry.
+/// The meaning of a key's version, the first two with their expiry.
 enum Version {
     Value(Slice, u64),
     Operand(Slice, u64),
-    /// Deleted: what is older does not count.
+    /// Deleted: older versions do not count.
     Gone,
-    /// The same for now: the clock may be set back.
+    /// Deleted for now: the clock may be set back.
     Expired,
 }
 
@@ -76,41 +75,41 @@ pub struct Scan {
     seq: SeqNo,
     now_ms: u64,
     bounds: Bounds,
-    /// Checked key by key where the order is not bytewise.
+    /// Checked key by key if the order is not bytewise.
     prefix: Option<Vec<u8>>,
     fill_cache: bool,
     readahead: Readahead,
     merge: MergeIter,
-    /// For its own memory; blocks and what it reads ahead are charged apart.
+    /// For its own memory; blocks and bytes read ahead are charged apart.
     _charge: Charge,
     coverage: Coverage,
-    /// Versions of one key may differ in their bytes.
+    /// Whether versions of one key may differ in their bytes.
     has_spellings: bool,
     is_forward: bool,
     at: At,
     /// The current user key; after the last one, the key that was decided last.
     key: Vec<u8>,
     value: Slice,
-    /// When `value`, where it is held, expires, or the first part of it.
+    /// When `value`, if it is held, expires, or the first part of it.
     expiry_ms: u64,
     /// Operands of the key at hand.
     operands: Vec<Slice>,
     /// A target's internal key.
     target: Vec<u8>,
-    /// Over deleted keys, up to the entry at hand.
+    /// The walk over deleted keys, up to the entry at hand.
     walk: Walk,
     error: Option<Error>,
     returned: u64,
     /// `returned` when it was positioned.
     returned_before: u64,
     skipped: u64,
-    /// Keys that it walked over.
+    /// The number of keys that it walked over.
     deleted: u64,
 }
 
 impl Scan {
-    /// A scan of `view` at `seq`, judging expiry at `now_ms` (ms since 1970).
-    /// At no entry yet; reads nothing.
+    /// Makes a scan of `view` at `seq` that judges expiry at `now_ms` (ms since 1970). At no entry
+    /// yet; reads nothing.
     pub fn new(
         owner: Arc<ReadOwner>,
         view: Arc<ReadView>,
@@ -156,8 +155,8 @@ impl Scan {
         self.error = error;
     }
 
-    /// Goes over to another view. Is then at the first key at or after where it
-    /// was, if it was at one. Clears an error: this is a new scan.
+    /// Goes over to another view. Is then at the first key at or after its place, if it was at one.
+    /// Clears an error: this is a new scan.
     ///
     /// # Errors
     /// As [`Scan::seek`].
@@ -176,7 +175,7 @@ impl Scan {
         self.seek(&at_key)
     }
 
-    /// Keys that it has been at.
+    /// The number of keys that it has been at.
     #[inline]
     pub(crate) fn returned(&self) -> u64 {
         self.returned
@@ -196,7 +195,7 @@ impl Scan {
         self.error.clone().map_or(Ok(()), Err)
     }
 
-    /// The user key, that of a refused merge too. Empty where it is at none.
+    /// The user key, also that of a refused merge. Empty if it is at none.
     #[inline]
     pub fn key(&self) -> &[u8] {
         if self.at == At::Nowhere { &[] } else { &self.key }
@@ -212,8 +211,7 @@ impl Scan {
         }
     }
 
-    /// When the value expires, or the first of the parts it is merged from, in
-    /// ms since 1970.
+    /// When the value expires, or the first of the parts that it is merged from, in ms since 1970.
     pub fn expiry_ms(&self) -> Option<u64> {
         let expiry_ms = match self.at {
             At::Nowhere | At::Refused | At::Entry { skip_bytes: 0 } => NEVER_MS,
@@ -223,7 +221,7 @@ impl Scan {
         (expiry_ms != NEVER_MS).then_some(expiry_ms)
     }
 
-    /// The value, pinning its block where it is in one.
+    /// The value, pinning its block if it is in one.
     #[inline]
     pub fn value_slice(&self) -> Slice {
         match self.at {
@@ -259,11 +257,11 @@ impl Scan {
         done
     }
 
-    /// Moves to the first key. Returns whether there is one, as all below.
+    /// Moves to the first key. Returns whether there is one, as all moves below.
     ///
     /// # Errors
-    /// Any read's (`Corruption` naming file and offset, `Io`), a merge
-    /// operator's. Sticky, but for `MergeRefused`: every later call returns it.
+    /// Any read's (`Corruption` naming file and offset, `Io`), a merge operator's. Sticky, except
+    /// `MergeRefused`: every later call returns it.
     pub fn seek_first(&mut self) -> Result<bool> {
         match self.bounds.lower.clone() {
             Some(lower) => self.seek(&lower.key),
@@ -322,7 +320,7 @@ impl Scan {
         })
     }
 
-    /// To the first visible key from here on, in the direction at hand.
+    /// Moves to the first visible key from here on, in the direction at hand.
     #[inline]
     fn position_at(&mut self, here: Here) -> Result<bool> {
         match self.jump(here)? {
@@ -379,7 +377,7 @@ impl Scan {
         self.jump(Here::Key)
     }
 
-    /// The walk over deleted keys ends at `self.key`. A long one is remembered.
+    /// Ends the walk over deleted keys at `self.key`. A long one is remembered.
     #[inline]
     fn end_walk(&mut self, is_deleted: bool) {
         if self.walk.is_long() {
@@ -392,7 +390,7 @@ impl Scan {
         ReadPoint { seq: self.seq, installs: self.view.installs }
     }
 
-    /// It is at `self.key`, which is visible.
+    /// Notes that it is at `self.key`, which is visible.
     #[inline]
     fn found(&mut self, at: At) -> Result<bool> {
         self.at = at;
@@ -400,7 +398,7 @@ impl Scan {
         Ok(true)
     }
 
-    /// Positions it, by a seek. What that costs is counted now and then.
+    /// Positions it, by a seek. The cost of a sampled seek is counted.
     fn position(
         &mut self,
         forward: bool,
@@ -431,7 +429,7 @@ impl Scan {
         self.owner.counters.seeks.add(1);
     }
 
-    /// Tells how far it went since it was positioned, if forward.
+    /// Records how far it went since it was positioned, if forward.
     fn record_length(&mut self) {
         let entries = self.returned - self.returned_before;
         if entries > 0 && self.is_forward {
@@ -440,7 +438,7 @@ impl Scan {
         self.returned_before = self.returned;
     }
 
-    /// Moves to the next key. Does nothing where it is at none.
+    /// Moves to the next key. Does nothing if it is at none.
     ///
     /// # Errors
     /// As [`Scan::seek_first`].
@@ -460,7 +458,7 @@ impl Scan {
         })
     }
 
-    /// Moves to the key before. Does nothing where it is at none.
+    /// Moves to the key before. Does nothing if it is at none.
     ///
     /// # Errors
     /// As [`Scan::seek_first`].
@@ -478,9 +476,8 @@ impl Scan {
         })
     }
 
-    /// From before the current key to its first version. Not always one step
-    /// away: a source that was moved past a range tombstone comes back over
-    /// what the tombstone hides.
+    /// Turns from before the current key to its first version. Not always one step away: a source
+    /// that was moved past a range tombstone comes back over the keys that the tombstone hides.
     #[cold]
     fn turn_forward(&mut self) -> Result<()> {
         self.is_forward = true;
@@ -499,7 +496,7 @@ impl Scan {
         self.merge.seek(&self.target)
     }
 
-    /// From the current key, or after it, to the entry before its first version.
+    /// Turns from the current key, or after it, to the entry before its first version.
     #[cold]
     fn turn_backward(&mut self) -> Result<()> {
         self.is_forward = false;
@@ -518,8 +515,8 @@ impl Scan {
         self.merge.seek_before(&self.target)
     }
 
-    /// From where the merge is to the first visible key; past the versions
-    /// of `self.key` where `decided` says that its fate is known.
+    /// Moves from the merge's place to the first visible key; past the versions of `self.key` if
+    /// `decided` says that its visibility is known.
     #[inline]
     fn find_forward(&mut self, mut decided: bool) -> Result<bool> {
         let mut steps = 0;
@@ -587,14 +584,14 @@ impl Scan {
         Ok(false)
     }
 
-    /// One entry on, in the direction at hand.
+    /// Moves one entry on, in the direction at hand.
     fn step(&mut self, steps: &mut u32) -> Result<()> {
         *steps += 1;
         self.skipped += 1;
         if self.is_forward { self.merge.next() } else { self.merge.prev() }
     }
 
-    /// Over one of many versions of `self.key`; after some, to `trailer` at once.
+    /// Moves over one of many versions of `self.key`; after some, to `trailer` at once.
     fn step_over(&mut self, steps: &mut u32, trailer: u64) -> Result<()> {
         if *steps < STEPS_BEFORE_SEEK || self.merge.trailer() <= trailer {
             return self.step(steps);
@@ -606,8 +603,8 @@ impl Scan {
         self.merge.seek(&self.target)
     }
 
-    /// Over an entry that a range tombstone hides; after some, its source goes
-    /// past the tombstone at once where the tombstone is in a newer place.
+    /// Moves over an entry that a range tombstone hides; after some, its source goes past the
+    /// tombstone at once if the tombstone is in a newer place.
     fn step_over_hidden(&mut self, steps: &mut u32) -> Result<()> {
         let source = self.merge.source_index();
         if *steps < STEPS_BEFORE_SEEK {
@@ -623,7 +620,7 @@ impl Scan {
         self.merge.seek_source(source, &self.target)
     }
 
-    /// What the merge's entry says of its key.
+    /// Reads the merge's entry as a version of its key.
     fn version(&self) -> Result<Version> {
         let kind = Kind::from_u8(trailer_kind(self.merge.trailer()))?;
         let (value, expiry_ms) = match kind {
@@ -642,8 +639,8 @@ impl Scan {
         Ok(version(value, expiry_ms))
     }
 
-    /// The merge is on the newest visible version of `self.key`, an
-    /// operand: gathers operands down to their base. `false`: it had expired.
+    /// For the newest visible version of `self.key`, an operand: gathers operands down to their
+    /// base. `false`: it had expired.
     fn merge_forward(&mut self, hidden_below: SeqNo) -> Result<bool> {
         self.operands.clear();
         let mut base = None;
@@ -654,7 +651,7 @@ impl Scan {
             if trailer_seq(trailer) < hidden_below {
                 break;
             }
-            // The same entry from two sources (a log replayed over its table) counts once.
+            // An entry in two sources (a log replayed over its table) counts once.
             if last_trailer.replace(trailer) != Some(trailer) {
                 match self.version()? {
                     Version::Operand(operand, expiry_ms) => {
@@ -679,7 +676,7 @@ impl Scan {
         Ok(true)
     }
 
-    /// From where the merge is to the last visible key at or before it.
+    /// Moves from the merge's place to the last visible key at or before it.
     fn find_backward(&mut self) -> Result<bool> {
         let mut steps = 0;
         while self.merge.valid() {
@@ -752,7 +749,7 @@ impl Scan {
             return Ok(base.map(|value| self.value = value).is_some());
         }
         if !self.is_within_prefix() {
-            // What the operator says of a key that is not asked for is nobody's error.
+            // If the key is not asked for, an error of the operator must not fail the scan.
             self.operands.clear();
             return Ok(true);
         }

@@ -1,25 +1,25 @@
-//! How many entries the scans of a keyspace return, so that the first device
-//! read of the next one takes about what it will need.
+//! How many entries the scans of a keyspace return, so that the first device read of the next one
+//! takes about as many bytes as it will need.
 //!
-//! A moving average over forward scans, one in [`SAMPLE`]: each moves it by a
-//! sixteenth. Lost at a close.
+//! A moving average over forward scans, one in [`SAMPLE`]: each moves it by a sixteenth. Lost at a
+//! close.
 //!
-//! Owns: the average. Never does: decide what is read (`readahead` does).
+//! Owns: the average. Never does: decide how much is read (`readahead` does).
 
 use crate::stats::Counters;
 use windrow_env::sync::atomic::{AtomicU32, Ordering};
 
-/// One scan in so many counts: the average is a line that all threads write.
+/// One scan in this many counts: all threads write the average's cache line.
 const SAMPLE: u64 = 8;
 
-/// Longer scans count as so many entries: one export says little of the next scan, and
-/// reads ahead by itself soon.
+/// Longer scans count as this many entries: one export says little of the next scan, and soon reads
+/// ahead by itself.
 const ENTRIES_MAX: u64 = 1000;
 
-/// Until scans have said otherwise.
+/// The average before any scan has counted.
 const ENTRIES_USUAL: u32 = 10;
 
-/// The average is kept in so many parts of an entry, and moves by one part of as many.
+/// The average is kept in parts of an entry, this many to one, and moves by one in this many.
 const PARTS: u32 = 16;
 
 /// Entries per scan, on average.
@@ -33,7 +33,7 @@ impl Default for ScanLength {
 }
 
 impl ScanLength {
-    /// A scan ends, or seeks again, that returned so many entries.
+    /// Notes that a scan that returned `entries` entries ends, or seeks again.
     #[inline]
     pub fn record(&self, counters: &Counters, entries: u64) {
         if counters.here().seeks.get().is_multiple_of(SAMPLE) {
@@ -41,7 +41,7 @@ impl ScanLength {
         }
     }
 
-    /// Threads may overwrite each other's part: it is an average.
+    /// Takes one scan into the average. Threads may overwrite each other's part: it is an average.
     fn take_in(&self, entries: u64) {
         let average = self.0.load(Ordering::Relaxed);
         let entries = entries.min(ENTRIES_MAX) as u32;
@@ -49,7 +49,7 @@ impl ScanLength {
         self.0.store(average - average.div_ceil(PARTS) + entries, Ordering::Relaxed);
     }
 
-    /// Entries that the next scan presumably returns.
+    /// The number of entries that the next scan presumably returns.
     #[inline]
     pub fn entries(&self) -> u64 {
         u64::from(self.0.load(Ordering::Relaxed) / PARTS)
@@ -67,8 +67,8 @@ mod tests {
     use windrow_base::KeyOrder;
     use windrow_base::key::Kind;
 
-    /// Once scans took a hundred entries, one device read gives about as many; once they
-    /// took one, it gives a block.
+    /// Once scans took a hundred entries, one device read gives about as many; once they took one,
+    /// it gives a block.
     #[test]
     fn a_seek_reads_as_much_as_scans_before_it_took() {
         let mut world = World::new(4, KeyOrder::Bytewise);

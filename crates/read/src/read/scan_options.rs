@@ -1,4 +1,4 @@
-//! What a scan is asked for: its range, and how it reads.
+//! The options of a scan: its range, and how it reads.
 //!
 //! Owns: the options, and the bounds that follow from them. Never does: read.
 
@@ -8,7 +8,7 @@ use crate::gaps::edge::Edge;
 use std::sync::Arc;
 use windrow_base::key::prefix_end;
 
-/// What a scan covers and how it reads.
+/// The range of a scan, and how it reads.
 #[derive(Clone, Debug)]
 pub struct ScanOptions {
     /// Inclusive, unless `lower_after`.
@@ -31,8 +31,8 @@ impl ScanOptions {
     }
 }
 
-/// The range that options ask for, and the prefix that must be checked key by
-/// key. Under the bytewise order a prefix is a range.
+/// Returns the range that options ask for, and the prefix that must be checked key by key. Under
+/// the bytewise order a prefix is a range.
 pub(super) fn bounds_of(options: ScanOptions, is_bytewise: bool) -> (Bounds, Option<Vec<u8>>) {
     let mut lower = options.lower.map(|key| (key, options.lower_after));
     let mut upper = options.upper.map(|key| (key, options.upper_after));

@@ -1,6 +1,7 @@
-//! What a scan reads: the memtables and runs of a view, as the sources of a merge.
+//! The sources of a scan: the memtables and runs of a view, in the order in which a merge takes
+//! them.
 //!
-//! Owns: their order, and what the scan is charged for them. Never does: move.
+//! Owns: their order, and the charge for them to the scan. Never does: move.
 
 use super::ReadOwner;
 use super::level_iter::LevelIter;
@@ -11,7 +12,8 @@ use super::view::ReadView;
 use std::sync::Arc;
 use windrow_format::block::{Account, Charge};
 
-/// What a scan holds of tables is charged as it comes.
+/// Returns the options of the scan's table iterators. Their blocks and buffers are charged as they
+/// come.
 pub(super) fn table_options(
     fill_cache: bool,
     readahead: Readahead,
@@ -28,7 +30,7 @@ pub(super) fn charge_for(owner: &ReadOwner, merge: &MergeIter, own_bytes: usize)
     owner.blocks.hold((own_bytes + merge.memory_bytes()) as u64)
 }
 
-/// The merge of everything in a view; its sources are the memtables, then the runs.
+/// Makes the merge of everything in a view; its sources are the memtables, then the runs.
 pub(super) fn merge_of(
     owner: &Arc<ReadOwner>,
     view: &ReadView,

@@ -1,8 +1,8 @@
-//! What reads have learned of a tree's files, as it goes into their metadata: so
-//! it survives a close, and a move of the file.
+//! The estimates that reads have made of a tree's files, in the form in which they go into the
+//! files' metadata: so they survive a close, and a move of the file.
 //!
-//! Owns: the estimates of one moment, and the edits that store them. Never does:
-//! count queries (`access.rs`), or log an edit.
+//! Owns: the estimates of one moment, and the edits that store them. Never does: count queries
+//! (`access.rs`), or log an edit.
 
 use crate::read::access::Access;
 use crate::read::view::ReadView;
@@ -16,12 +16,12 @@ use windrow_plan::tree::{Edit, File, Version};
 #[derive(Default)]
 pub struct Estimates {
     known: HashMap<FileNumber, Estimate>,
-    /// Queries recorded by then: what the estimates speak of.
+    /// Queries recorded by then, to which the estimates refer.
     pub queries: u64,
 }
 
 impl Estimates {
-    /// Of the files of a view.
+    /// Returns the estimates of the files of a view.
     pub fn of(access: &Access, view: &ReadView) -> Estimates {
         let mut known = HashMap::new();
         if access.is_on() {
@@ -45,13 +45,13 @@ impl Estimates {
         self.known.iter().map(|(file, estimate)| (*file, estimate))
     }
 
-    /// That of a file.
+    /// Returns the estimate of a file.
     pub fn get(&self, file: &File) -> Option<Estimate> {
         self.known.get(&file.number).copied()
     }
 
-    /// The edit that puts them into the metadata of a version's files: each leaves
-    /// and comes back to where it is.
+    /// Returns the edit that puts them into the metadata of a version's files: each leaves and
+    /// comes back to its place.
     pub fn edit(&self, version: &Version) -> Edit {
         let mut edit = Edit::default();
         for (level, part, file) in version.files() {
@@ -63,8 +63,8 @@ impl Estimates {
         edit
     }
 
-    /// The edit, with today's estimates in the metadata of the files that it adds
-    /// and that were there before: what a move writes again is not to be stale.
+    /// Returns the edit, with today's estimates in the metadata of the files that it adds and that
+    /// existed before: a move writes the metadata again, and it must not be stale.
     pub fn refresh(&self, mut edit: Edit) -> Edit {
         for (_, _, file) in &mut edit.added {
             if let Some(file_now) = self.stored_with(file) {
@@ -74,7 +74,7 @@ impl Estimates {
         edit
     }
 
-    /// A file with its estimate in its metadata, if there is one.
+    /// Returns a file with its estimate in its metadata, if there is one.
     fn stored_with(&self, file: &File) -> Option<Arc<File>> {
         let estimate = self.get(file).filter(|_| self.queries > 0)?;
         let statistics = merlin::encode(&estimate, self.queries);

@@ -1,12 +1,11 @@
 //! Walks the entries of one table, both ways.
 //!
-//! A positioning call runs in steps, so that the first reads of many tables
-//! can be submitted together: `begin`, then `step` until it no longer asks for
-//! a read, each of which is answered by `supply`. Everything else is that loop
-//! with the reads done at once.
+//! A positioning call runs in steps, so that the first reads of many tables can be submitted
+//! together: `begin`, then `step` until it no longer asks for a read. `supply` answers each read.
+//! Everything else is that loop with the reads done at once.
 //!
-//! Owns: its place in the index and the block, and what it read ahead. Never
-//! does: look at sequence numbers or kinds.
+//! Owns: its place in the index and the block, and the bytes that it read ahead. Never does: look
+//! at sequence numbers or kinds.
 
 use super::ReadOwner;
 use super::readahead::{Limits, PendingRead, Planner, Readahead, Stretch};
@@ -21,7 +20,7 @@ use windrow_base::{Error, KeyOrder, Result};
 use windrow_format::block::{Block, BlockIter};
 use windrow_format::table::{BlockHandle, BlockKind, IndexIter};
 
-/// Where to position an iterator. Keys are internal keys.
+/// The place at which to position an iterator. Keys are internal keys.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
     /// The first entry.
@@ -35,7 +34,7 @@ pub enum Target<'a> {
 }
 
 impl Target<'_> {
-    /// Whether the search goes towards larger keys where a block holds no answer.
+    /// Whether the search goes towards larger keys if a block has no answer.
     #[inline]
     pub(crate) fn is_forward(self) -> bool {
         matches!(self, Target::First | Target::AtOrAfter(_))
@@ -48,8 +47,8 @@ impl Target<'_> {
     }
 }
 
-/// User keys beyond which an iterator need not read: it may stop anywhere
-/// past them. Saves the block (or file) after the last one of a short scan.
+/// User keys beyond which an iterator need not read: it may stop anywhere past them. Saves the
+/// block (or file) after the last one of a short scan.
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
     pub lower: Option<Edge>,
@@ -75,7 +74,8 @@ impl Bounds {
         })
     }
 
-    /// Where a scan goes on behind a gap. `None`: nothing is there within the bounds.
+    /// Returns the edge at which a scan goes on behind a gap. `None`: there is none within the
+    /// bounds.
     pub fn within(&self, order: &KeyOrder, is_forward: bool, beyond: Beyond) -> Option<Edge> {
         match beyond {
             Beyond::Nothing => None,
@@ -93,8 +93,8 @@ pub struct TableIterOptions {
     pub fill_cache: bool,
     pub readahead: Readahead,
     pub bounds: Bounds,
-    /// What it holds is in the caller's account: it goes past the block cache,
-    /// and reads ahead however much readers hold.
+    /// Whether its memory is in the caller's account: it goes past the block cache, and reads ahead
+    /// however much readers hold.
     pub(crate) is_accounted: bool,
 }
 
@@ -117,7 +117,7 @@ pub struct TableIter {
     open: Arc<OpenTable>,
     options: Arc<TableIterOptions>,
     plan: Planner,
-    /// Over data blocks, or over partitions of the index where there are any.
+    /// Over data blocks, or over partitions of the index if there are any.
     top: IndexIter,
     is_partitioned: bool,
     /// Over the data blocks of the partition at `top`.
@@ -129,7 +129,7 @@ pub struct TableIter {
     data_ahead: Stretch,
     index_ahead: Stretch,
     is_forward: bool,
-    /// The block at hand was reached by walking, not by the target's key.
+    /// Whether the block at hand was reached by walking, not by the target's key.
     stepped: bool,
 }
 
@@ -178,8 +178,8 @@ impl TableIter {
         position_index(&mut self.top, target);
     }
 
-    /// Goes on with a positioning. `None`: it is done, and the iterator is at
-    /// an entry or past the end; else a read that `supply` must be given.
+    /// Goes on with a positioning. `None`: it is done, and the iterator is at an entry or past the
+    /// end; else a read that `supply` must be given.
     ///
     /// # Errors
     /// `Corruption` naming file and offset of a damaged block.
@@ -214,9 +214,9 @@ impl TableIter {
         }
     }
 
-    /// Moves to the first entry at or after `internal`, which lies after the
-    /// current one, if that is in the block at hand: neither the index nor the
-    /// cache is asked. `false`: it may be elsewhere, `begin` finds it.
+    /// Moves to the first entry at or after `internal`, which is after the current one, if that is
+    /// in the block at hand: neither the index nor the cache is asked. `false`: it may be
+    /// elsewhere, `begin` finds it.
     ///
     /// # Errors
     /// `Corruption` naming file and offset of a damaged block.
@@ -224,7 +224,7 @@ impl TableIter {
         let Some(block) = self.block.as_mut().filter(|_| self.valid) else {
             return Ok(false);
         };
-        // The separator is before all that the next block holds.
+        // The separator is before all keys of the next block.
         let index = self.part.as_mut().unwrap_or(&mut self.top);
         if key::compare_internal(&self.owner.order, index.last_key(), internal).is_lt() {
             return Ok(false);
@@ -239,10 +239,10 @@ impl TableIter {
         }
     }
 
-    /// Gives the bytes of the read that `step` asked for.
+    /// Supplies the bytes of the read that `step` asked for.
     ///
     /// # Errors
-    /// What the read failed with.
+    /// That of the read.
     pub(crate) fn supply(&mut self, read: PendingRead) -> Result<()> {
         let ahead = read.finish()?;
         if self.is_partitioned && self.part.is_none() {
@@ -261,7 +261,7 @@ impl TableIter {
         Ok(())
     }
 
-    /// Positions in a block; whether there is an entry.
+    /// Positions in a block. Returns whether there is an entry.
     fn enter(&mut self, block: Arc<Block>, target: Target<'_>) -> Result<bool> {
         let iter = match &mut self.block {
             Some(iter) => {
@@ -290,7 +290,7 @@ impl TableIter {
         if index.valid() { error.with_offset(index.handle().offset) } else { error }
     }
 
-    /// The index of a partition, if no device read is needed for it. Merges keep none.
+    /// Returns the index of a partition, if no device read is needed for it. Merges keep none.
     fn index_at_hand(&mut self, index: PartitionBlock) -> Result<Option<Arc<Block>>> {
         if let Some(guard) = self.open.partitions.get(index) {
             return Ok(Some(Arc::clone(guard.block())));
@@ -313,7 +313,7 @@ impl TableIter {
         PendingRead::new(&self.open, handle.offset..handle.end(), self.index_ahead.take_buffer())
     }
 
-    /// The data block, if no device read is needed for it.
+    /// Returns the data block, if no device read is needed for it.
     fn block_at_hand(&mut self, handle: BlockHandle) -> Result<Option<Arc<Block>>> {
         let is_cached = !self.options.is_accounted;
         if is_cached && let Some(block) = self.owner.blocks.get(self.open.cached_as, handle.offset)
@@ -367,8 +367,8 @@ impl TableIter {
         Ok(read)
     }
 
-    /// Where the blocks end that hold `wanted` bytes from the one at hand on, as
-    /// far as they lie in this partition one after the other and none is cached.
+    /// Returns the end of the blocks that hold `wanted` bytes from the one at hand on, as far as
+    /// they are in this partition one after the other and none is cached.
     fn end_of_seek(&mut self, handle: BlockHandle, wanted: u64) -> u64 {
         let index = self.part.as_mut().unwrap_or(&mut self.top);
         let mut end = handle.offset.saturating_add(u64::from(handle.bytes));
@@ -382,7 +382,7 @@ impl TableIter {
                 break;
             }
             let next = index.handle();
-            // One far larger than what is wanted is left for when it is reached.
+            // A block far larger than the wanted bytes is left for when it is reached.
             let next_end = end.saturating_add(u64::from(next.bytes));
             let is_huge = next_end - handle.offset > 3 * wanted;
             if is_huge
@@ -399,8 +399,8 @@ impl TableIter {
         end
     }
 
-    /// Moves to the neighbouring data block (or partition); `false` at the end
-    /// or where all that follows lies out of bounds.
+    /// Moves to the neighbouring data block (or partition); `false` at the end or if all later ones
+    /// are out of bounds.
     fn advance_index(&mut self) -> bool {
         self.stepped = true;
         let index = self.part.as_mut().unwrap_or(&mut self.top);

@@ -1,9 +1,12 @@
-//! Trees built by hand and by seed, and the model that reads are held against.
+//! Trees built by hand and by seed, and the model that reads are compared with.
 //!
-//! A history is a list of operations by sequence number. `World::grow` cuts it
-//! into partitions of the keys and each partition's operations, oldest first, into places of
-//! the tree from the bottom up, at different points in each partition: the trees
-//! that flushes and merges by partition leave behind. `model` replays it.
+//! A history is a list of operations by sequence number. `World::grow` cuts it into partitions of
+//! the keys and each partition's operations, oldest first, into places of the tree from the bottom
+//! up, at different points in each partition: the trees that flushes and merges by partition leave
+//! behind. `model` replays it.
+//!
+//! Owns: the files in memory, the trees and the model. Never does: run in a build that is not a
+//! test's.
 
 use super::access::Access;
 use super::cost::ReadCost;
@@ -56,7 +59,8 @@ impl Op {
     }
 }
 
-/// What a read at `seq` and `now_ms` sees of a history, with operator `append`.
+/// Returns the keys and values that a read at `seq` and `now_ms` sees of a history, with operator
+/// `append`.
 pub(crate) fn model(history: &[Op], seq: SeqNo, now_ms: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut map: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     for op in history.iter().filter(|op| op.seq <= seq) {
@@ -121,12 +125,13 @@ impl World {
         }
     }
 
-    /// The same files under new, empty caches: the tables of `limit_files` may be open.
+    /// Returns an owner of these files under new, empty caches: the tables of `limit_files` may be
+    /// open.
     pub(crate) fn with_cold_caches(&self, cache_bytes: u64, limit_files: usize) -> Arc<ReadOwner> {
         self.with_limits(cache_bytes, TableLimits::fixed(limit_files, u64::MAX))
     }
 
-    /// The same with a limit on the memory of tables.
+    /// Returns an owner of these files under new caches with a limit on the memory of tables.
     pub(crate) fn with_limits(&self, cache_bytes: u64, limits: TableLimits) -> Arc<ReadOwner> {
         let old = &self.owner;
         let fs = Arc::clone(&old.env.fs);
@@ -210,7 +215,7 @@ impl World {
         Arc::new(memtable)
     }
 
-    /// A view of memtables (newest first) and levels of (run, log newest first).
+    /// Makes a view of memtables (newest first) and levels of (run, log newest first).
     pub(crate) fn view(
         &self,
         memtables: &[Vec<Op>],
@@ -232,7 +237,7 @@ impl World {
         self.view_of(&self.owner, memtable, memtables.collect(), Arc::new(version))
     }
 
-    /// The same view for an owner of other caches.
+    /// Makes a view of the same tree for an owner of other caches.
     pub(crate) fn view_for(&self, owner: &Arc<ReadOwner>, view: &ReadView) -> Arc<ReadView> {
         let (memtable, frozen) = (Arc::clone(&view.memtable), view.frozen.clone());
         self.view_of(owner, memtable, frozen.into_vec(), Arc::clone(&view.version))
@@ -255,7 +260,7 @@ impl World {
         Scan::new(owner, Arc::clone(view), seq, now_ms, everything())
     }
 
-    /// A random tree that holds `history`, whose keys lie below `keys`.
+    /// Makes a random tree that holds `history`, whose keys are below `keys`.
     pub(crate) fn grow(&mut self, rng: &mut Rng, history: &[Op], keys: u64) -> Arc<ReadView> {
         // Places from the oldest: log 2, run 2, log 1 (three epochs), run 1,
         // log 0 (three), a frozen memtable, the memtable.
@@ -408,7 +413,7 @@ impl Latest for Still {
     }
 }
 
-/// Counts submissions; what is read comes from the files themselves.
+/// Counts submissions; the bytes come from the files themselves.
 pub(crate) struct Submissions(pub std::sync::atomic::AtomicUsize);
 
 impl FileSystem for Submissions {

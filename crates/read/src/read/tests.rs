@@ -1,5 +1,7 @@
-//! Reads against the model: gets, scans and iterators over random trees, and
-//! damage to their files.
+//! Tests of reads against the model: gets, scans and iterators over random trees, and damage to
+//! their files.
+//!
+//! Owns: the cases. Never does: build a tree (`testing.rs` does).
 
 use super::cursor::{Cursor, Iter};
 use super::get::get;
@@ -61,7 +63,7 @@ fn random_options(rng: &mut Rng) -> ScanOptions {
     }
 }
 
-/// Walks at random, and holds every position against the sorted entries.
+/// Walks at random, and compares every position with the sorted entries.
 fn walk(rng: &mut Rng, scan: &mut Scan, expected: &Entries, label: &str) {
     let mut at: Option<usize> = None;
     for step in 0..60 {
@@ -88,7 +90,7 @@ fn walk(rng: &mut Rng, scan: &mut Scan, expected: &Entries, label: &str) {
                 at = at.map(|i| i + 1).filter(|&i| i < expected.len());
                 scan.next()
             }
-            // Just ahead, where the scan steps, or just after what it is at.
+            // Just ahead, where the scan steps, or just after its entry.
             7..9 if at.is_some() => {
                 let ahead = at.map(|i| i + rng.below(7) as usize).filter(|&i| i < expected.len());
                 key = expected[ahead.or(at).unwrap_or(0)].0.clone();
@@ -169,7 +171,7 @@ fn walk_from_anywhere(
     scan.seek_last().unwrap();
     assert_eq!(scan.key(), expected.last().map_or(&[][..], |(key, _)| key), "{label} refreshed");
     let mut fresh = Rng::new(rng.next_u64());
-    // `walk` takes it that the scan is nowhere: go past the end.
+    // `walk` assumes that the scan is nowhere: go past the end.
     while scan.next().unwrap() {}
     walk(&mut fresh, scan, &expected, &format!("{label} refreshed to {seq}"));
 }
@@ -234,7 +236,7 @@ fn an_iterator_gives_up_its_place_while_memory_is_short() {
     assert_eq!(outside(), CROWD_BYTES, "nothing but its key");
     assert_eq!(early.next().unwrap().unwrap().0, "key002");
     assert_eq!(early.next_back().unwrap().unwrap().0, "key099");
-    // One that moves is not made to seek for ever.
+    // One that moves must not seek for ever.
     assert_eq!(early.by_ref().take(40).count(), 40);
     assert!(outside() > CROWD_BYTES);
     assert_eq!(early.next().unwrap().unwrap().0, "key043");
@@ -377,7 +379,7 @@ fn damage_is_reported_and_never_read_as_absence() {
     assert!(errors > 100);
 }
 
-/// An entry's expiry is that of what its value comes from, whichever way it is met.
+/// An entry's expiry is the first one of its value's parts, whichever way it is met.
 #[test]
 fn the_expiry_of_an_entry_is_that_of_the_first_part_to_go() {
     let world = World::new(5, KeyOrder::Bytewise);
@@ -490,7 +492,7 @@ fn a_cold_seek_and_a_cold_batch_take_one_submission_each() {
     assert!(rounds <= 2, "{rounds} rounds: a false positive costs one more");
 }
 
-/// What look-ups hold while they wait for each other does not grow with the batch.
+/// The blocks that look-ups hold while they wait for each other do not grow with the batch.
 #[test]
 fn a_large_batch_holds_the_blocks_of_a_part_of_its_keys() {
     let mut world = World::new(22, KeyOrder::Bytewise);

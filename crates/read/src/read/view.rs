@@ -1,12 +1,12 @@
-//! What one read sees: the memtables and a version of the tree, pinned at once.
+//! The state that one read sees: the memtables and a version of the tree, pinned at once.
 //!
-//! To a reader the tree is a list of sorted runs, newest first: level 0's log,
-//! run 1, log 1, run 2, ... A log is packed into as few runs as its overlaps
-//! allow (a flush cut into partitions, or partitions of different age, share one), so a
-//! read costs the depth over its key and not the number of files.
+//! To a reader the tree is a list of sorted runs, newest first: level 0's log, run 1, log 1, run 2,
+//! ... A log is packed into as few runs as its overlaps allow (a flush cut into partitions, or
+//! partitions of different age, share one), so a read costs the depth over its key and not the
+//! number of files.
 //!
-//! Owns: handles of the version's tables (so their files stay) and the search
-//! keys over them. Never does: I/O; change after it was made.
+//! Owns: handles of the version's tables (so their files stay) and the search keys over them. Never
+//! does: I/O; change after it was made.
 
 use crate::cache::{OpenGuard, TableCache, TableHandle};
 use crate::memtable::Memtable;
@@ -31,7 +31,7 @@ impl ReadFile {
         order.compare(&self.file.smallest, user_key).is_le() && !self.is_below(order, user_key)
     }
 
-    /// Whether all of the file lies before the user key.
+    /// Whether all keys of the file are before the user key.
     #[inline]
     fn is_below(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
         match order.compare(&self.file.largest, user_key) {
@@ -41,7 +41,7 @@ impl ReadFile {
         }
     }
 
-    /// Whether it holds point entries (and not range tombstones alone).
+    /// Whether it has point entries (and not range tombstones alone).
     pub(crate) fn has_points(&self) -> bool {
         self.file.point_bounds.is_some()
     }
@@ -59,15 +59,15 @@ impl ReadFile {
 /// Files that are disjoint and sorted by key.
 pub struct SortedRun {
     pub level: u32,
-    /// Of the level's SST-log: over tables that may be merged with it.
+    /// Whether it is of the level's SST-log: over tables that may be merged with it.
     pub is_sst_log: bool,
-    /// Of all its files. In KiB, since every keyspace has a run.
+    /// The size of all its files. In KiB, since every keyspace has a run.
     kib: u32,
     shared_bytes: u32,
     pub files: Box<[ReadFile]>,
-    /// Eight bytes of each file's largest key, after what all keys of the run
-    /// share (bytewise orders only): the binary search runs over these and
-    /// touches a file's own bounds once or twice.
+    /// Eight bytes of each file's largest key, after the bytes that all keys of the run share
+    /// (bytewise orders only): the binary search runs over these and touches a file's own bounds
+    /// once or twice.
     prefixes: Box<[u64]>,
     /// Indexes of the files that hold range tombstones.
     with_tombstones: Box<[u32]>,
@@ -123,9 +123,8 @@ impl SortedRun {
         !self.with_tombstones.is_empty()
     }
 
-    /// The file with range tombstones whose bounds contain the user key.
-    /// `narrow` is given the interval of keys around it for which the answer
-    /// is the same file (or none).
+    /// Returns the file with range tombstones whose bounds contain the user key. `narrow` gets the
+    /// interval of keys around it for which the answer is this file (or none).
     pub(crate) fn tombstones_near(
         &self,
         user_key: &[u8],
@@ -155,7 +154,7 @@ impl SortedRun {
         None
     }
 
-    /// Index of the first file that does not lie wholly before the user key.
+    /// Returns the index of the first file that is not wholly before the user key.
     #[inline]
     pub fn find(&self, user_key: &[u8]) -> usize {
         let below = |file: &ReadFile| file.is_below(&self.order, user_key);
@@ -176,7 +175,7 @@ impl SortedRun {
         from + self.files[from..from + same].partition_point(below)
     }
 
-    /// The file whose bounds contain the user key.
+    /// Returns the file whose bounds contain the user key.
     #[inline]
     pub(crate) fn file_of(&self, user_key: &[u8]) -> Option<&ReadFile> {
         let file = self.files.get(self.find(user_key))?;
@@ -184,9 +183,9 @@ impl SortedRun {
     }
 }
 
-/// A level's files, ready to be searched. Shared between views while the level stays.
+/// A level's files, ready for searches. Shared between views while the level stays.
 pub struct ReadLevel {
-    /// The run, where the level has files in it.
+    /// The run, if the level has files in it.
     pub run: Option<Arc<SortedRun>>,
     /// The log packed into runs, newest first: where two files overlap, the
     /// newer one is in an earlier run (I4).
@@ -254,20 +253,20 @@ pub struct ReadView {
     pub levels: Box<[Arc<ReadLevel>]>,
     /// Every run, in read order; none is empty.
     pub runs: Box<[Arc<SortedRun>]>,
-    /// How many versions were installed before. What a merge dropped is in views
-    /// of fewer alone.
+    /// The number of versions that were installed before. Entries that a merge dropped are only in
+    /// views with a smaller number.
     pub installs: u64,
 }
 
 impl ReadView {
-    /// At which sequence number to read this view, once so much is published: what
-    /// is above the view's own last one was written after it, or has failed.
+    /// Returns the sequence number at which to read this view, once `visible` is published. Entries
+    /// above the view's own last one were written after it, or have failed.
     #[inline]
     pub fn seq_at(&self, visible: SeqNo) -> SeqNo {
         visible.min(self.memtable.seq_max())
     }
 
-    /// A view of these memtables and levels.
+    /// Makes a view of these memtables and levels.
     pub fn new(
         memtable: Arc<Memtable>,
         frozen: Vec<Arc<Memtable>>,
@@ -280,8 +279,9 @@ impl ReadView {
         ReadView { memtable, frozen, version, levels, runs, installs: 0 }
     }
 
-    /// How many bytes a scan of so many entries presumably takes from each run: its share, by
-    /// its size, of what as many take that are as large as those of a table at the bottom.
+    /// Returns the bytes that a scan of `entries` entries presumably takes from each run: its
+    /// share, by its size, of the bytes of that number of entries. An entry counts the mean size in
+    /// a table at the bottom.
     pub(crate) fn expected_bytes(&self, entries: u64) -> impl Fn(&SortedRun) -> u64 {
         let table = self.runs.last().and_then(|run| run.files.first());
         let entry_bytes = table.map_or(0, |t| t.file.bytes / t.file.entries.max(1));
@@ -290,7 +290,7 @@ impl ReadView {
         move |run| bytes.saturating_mul(u64::from(run.kib)) / all
     }
 
-    /// The levels of `version`, sharing those of `old` whose files are the same.
+    /// Returns the levels of `version`, sharing those of `old` whose files are the same.
     pub fn next_levels(
         old: &[Arc<ReadLevel>],
         version: &Version,
@@ -303,7 +303,7 @@ impl ReadView {
         version.levels.iter().enumerate().map(reuse_or_build).collect()
     }
 
-    /// This view with other memtables.
+    /// Returns this view with other memtables.
     pub fn with_memtables(&self, memtable: Arc<Memtable>, frozen: Vec<Arc<Memtable>>) -> ReadView {
         ReadView {
             memtable,
@@ -315,7 +315,7 @@ impl ReadView {
         }
     }
 
-    /// This view, that comes after another one by an install.
+    /// Returns this view, marked as one that comes after another one by an install.
     #[inline]
     pub fn installed_after(mut self, before: &ReadView) -> ReadView {
         self.installs = before.installs + 1;

@@ -1,5 +1,5 @@
-//! A scan's walk over deleted keys: where it began and how far it came. One
-//! that is long is remembered ([`crate::gaps`]), for those after it to jump over.
+//! A scan's walk over deleted keys: where it began and how far it came. A long walk is remembered
+//! ([`crate::gaps`]), so that later ones jump over it.
 //!
 //! Owns: the count, and the edge. Never does: move the scan.
 
@@ -18,18 +18,18 @@ const LOOK_EVERY: u32 = if IS_TRIED { 2 } else { 16 };
 /// Deleted keys in a row that are worth remembering.
 const REMEMBERED_MIN: u32 = if IS_TRIED { 4 } else { 64 };
 
-// A walk is cleared at an expired key, which going backward is counted then.
-// Where a walk begins that has no edge yet is where it is first asked for a gap: behind that key.
+// A walk is cleared at an expired key, which going backward is counted then. A walk that has no
+// edge yet begins where a gap is first looked for: behind that key.
 const _: () = assert!(LOOK_EVERY > 1 && REMEMBERED_MIN >= LOOK_EVERY);
 
-/// Where a scan looks for a gap.
+/// The place at which a scan looks for a gap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Here {
     /// Before all keys.
     First,
     /// At its target.
     Target,
-    /// At the key that it was at last, which is deleted.
+    /// At its last key, which is deleted.
     Key,
 }
 
@@ -44,21 +44,21 @@ impl Here {
     }
 }
 
-/// What came of that.
+/// The result of a look for a gap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Jump {
-    /// There is none.
+    /// There is no gap.
     None,
-    /// The scan is behind it.
+    /// The scan is behind the gap.
     Done,
-    /// Nothing is behind it.
+    /// No key is behind the gap.
     ToEnd,
 }
 
-/// Where a walk began.
+/// The place at which a walk began.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begin {
-    /// At the deleted key at which it first looks for a gap: what is before is not known.
+    /// At the deleted key at which it first looks for a gap: the keys before are not known.
     Somewhere,
     /// Before all keys.
     First,
@@ -77,18 +77,18 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// None.
+    /// Makes a walk over no key.
     pub(super) fn new() -> Walk {
         Walk { deleted: 0, begin: Begin::Somewhere, edge: None }
     }
 
-    /// Ends it: the scan is at something that is not deleted.
+    /// Ends it: the scan is at a key that is not deleted.
     #[inline]
     pub(super) fn clear(&mut self) {
         (self.deleted, self.begin) = (0, Begin::Somewhere);
     }
 
-    /// Begins one where the scan is positioned.
+    /// Begins a walk at the place to which the scan is positioned.
     #[inline]
     pub(super) fn begin(&mut self, here: Here) {
         self.deleted = 0;
@@ -99,7 +99,7 @@ impl Walk {
         };
     }
 
-    /// Keeps where it began before the target is overwritten.
+    /// Keeps its beginning before the target is overwritten.
     #[inline]
     pub(super) fn leave_target(&mut self, target: &[u8]) {
         if self.begin == Begin::Target {
@@ -118,8 +118,7 @@ impl Walk {
         self.deleted.is_multiple_of(LOOK_EVERY)
     }
 
-    /// Makes certain that it is known where it began, at the latest at `user_key`,
-    /// which is deleted.
+    /// Makes sure that its beginning is known, at the latest at `user_key`, which is deleted.
     pub(super) fn settle_begin(&mut self, user_key: &[u8], is_forward: bool, target: &[u8]) {
         self.leave_target(target);
         if self.begin == Begin::Somewhere {
@@ -133,8 +132,8 @@ impl Walk {
         self.deleted >= REMEMBERED_MIN
     }
 
-    /// Remembers it, up to `user_key`, where it ends; `is_deleted` says whether
-    /// the key is a part of it.
+    /// Remembers it, up to `user_key`, where it ends; `is_deleted` says whether the key is a part
+    /// of it.
     #[cold]
     pub(super) fn remember(
         &mut self,

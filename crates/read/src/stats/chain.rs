@@ -1,14 +1,13 @@
-//! Compaction chains: how much merging one job out of level 0 sets off.
+//! Compaction chains: how much merging one job out of level 0 causes.
 //!
-//! A chain begins with a job that takes from level 0. Every merge of that tree
-//! until its picker is idle, or until the next such job, belongs to it: the
-//! work that restores the limits of all levels. Its width is the bytes read
-//! and written, its length the number of levels merged into: what vLSM's paper
-//! (sections 3 and 6.2) holds against write stalls. With several merges at a
-//! time chains overlap; bytes are then the newest chain's.
+//! A chain begins with a job that takes from level 0. Every merge of that tree until its picker is
+//! idle, or until the next such job, belongs to it: the work that restores the limits of all
+//! levels. Its width is the bytes read and written, its length the number of levels merged into:
+//! the two figures that vLSM's paper (sections 3 and 6.2) holds against write stalls. With several
+//! merges at a time chains overlap; bytes are then the newest chain's.
 //!
-//! Owns: the chain under way (one per tree) and the figures of those that
-//! ended (one per database). Never does: decide anything.
+//! Owns: the chain under way (one per tree) and the figures of those that ended (one per database).
+//! Never does: decide anything.
 
 use crate::lock_ranks;
 use windrow_env::sync::Mutex;
@@ -24,7 +23,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A decision is about to be run. Returns the chain that it ends.
+    /// Notes that a decision is about to be run. Returns the chain that it ends.
     pub fn begin(&mut self, decision: &Decision) -> Option<Chain> {
         let from_level0 = match decision {
             Decision::Merge(merge) => merge.inputs.first().is_some_and(|input| input.level == 0),
@@ -40,7 +39,7 @@ impl Chain {
         ended
     }
 
-    /// A merge into `level` has read and written this many bytes in all.
+    /// Adds a merge into `level`, which has read and written this many bytes in all.
     pub fn add(&mut self, level: u32, bytes: u64) {
         if self.open {
             self.levels |= 1 << level.min(63);
@@ -49,7 +48,7 @@ impl Chain {
         debug_assert!(self.open || self.bytes == 0, "{} bytes of no chain", self.bytes);
     }
 
-    /// The picker is idle. Returns the chain that ends with it.
+    /// Notes that the picker is idle. Returns the chain that this ends.
     pub fn end(&mut self) -> Option<Chain> {
         std::mem::take(self).some_if_open()
     }
@@ -59,7 +58,7 @@ impl Chain {
     }
 }
 
-/// Powers of two, each in this many steps: a figure is at most an eighth low.
+/// The steps of each power of two: a figure is at most an eighth low.
 const STEPS: usize = 8;
 
 /// Chains that have ended.
@@ -79,9 +78,9 @@ struct Ended {
 /// Chains of one database, widths in bytes read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainStats {
-    /// How many ended.
+    /// The number of chains that ended.
     pub count: u64,
-    /// Their widths together.
+    /// The sum of their widths.
     pub bytes: u64,
     /// Median width, rounded down by an eighth at most.
     pub bytes_p50: u64,
@@ -89,7 +88,7 @@ pub struct ChainStats {
     pub bytes_p99: u64,
     /// The widest.
     pub bytes_max: u64,
-    /// The most levels that one merged into.
+    /// The most levels into which one merged.
     pub length_max: u64,
 }
 

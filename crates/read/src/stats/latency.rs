@@ -1,15 +1,15 @@
 //! How long operations take: a histogram for each kind, of constant size.
 //!
 //! Times are counted in buckets, eight to each power of two, so that a percentile is at most an
-//! eighth too long. Cached gets take less than a clock's two readings cost, so of most
-//! kinds one in [`SAMPLE`](crate::read::access::SAMPLE) is timed.
+//! eighth too long. Cached gets take less time than two readings of a clock cost, so for most kinds
+//! one in [`SAMPLE`](crate::read::access::SAMPLE) is timed.
 //!
-//! Owns: the buckets. Never does: take the time, or choose what is timed.
+//! Owns: the buckets. Never does: take the time, or choose which operation is timed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Buckets of a power of two: 2 to this.
+/// The steps of a power of two: 2 to this.
 const STEP_BITS: u32 = 3;
 
 /// Longer times, from 18 minutes on, count as this: 2 to this, in nanoseconds.
@@ -19,7 +19,7 @@ const STEPS: usize = 1 << STEP_BITS;
 
 const BUCKETS: usize = (LONGEST_BITS - STEP_BITS + 1) as usize * STEPS;
 
-/// The bucket of a time.
+/// Returns the bucket of a time.
 fn bucket_of(ns: u64) -> usize {
     let ns = ns.min((1 << LONGEST_BITS) - 1);
     // Up to two times the steps of a power, each time has a bucket of its own.
@@ -27,7 +27,7 @@ fn bucket_of(ns: u64) -> usize {
     shift as usize * STEPS + (ns >> shift) as usize
 }
 
-/// The longest time of a bucket.
+/// Returns the longest time of a bucket.
 fn longest_of(bucket: usize) -> u64 {
     let shift = (bucket / STEPS).saturating_sub(1);
     let first = (bucket - shift * STEPS) as u64;
@@ -53,7 +53,7 @@ impl Default for Timings {
 }
 
 impl Timings {
-    /// One took so long.
+    /// Counts an operation that took `ns`.
     #[inline]
     pub fn record(&self, ns: u64) {
         self.buckets[bucket_of(ns)].fetch_add(1, Ordering::Relaxed);
@@ -103,7 +103,8 @@ pub struct Latencies {
     pub seek: Latency,
     /// Batches and single writes that do not wait for the device, one in 64.
     pub put: Latency,
-    /// Those that do ([`WriteSync::Yes`](crate::options::WriteSync::Yes)), all of them.
+    /// Batches and single writes that do ([`WriteSync::Yes`](crate::options::WriteSync::Yes)), all
+    /// of them.
     pub commit: Latency,
 }
 
@@ -114,7 +115,7 @@ impl Latencies {
             .into_iter()
     }
 
-    /// Those after `earlier`, which was taken before of the same database.
+    /// The times after `earlier`, an earlier snapshot of the same database.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -138,23 +139,23 @@ impl Latencies {
     }
 }
 
-/// How long operations of one kind took, as far as they were timed.
+/// How long the timed operations of one kind took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// By bucket, up to the last that counted any.
+    /// By bucket, up to the last that is not empty.
     counts: Vec<u64>,
     total_ns: u64,
     longest_ns: u64,
 }
 
 impl Latency {
-    /// How many were timed.
+    /// The number of timed operations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The time that `percent` of them did not exceed, at most an eighth too long. `None` if
-    /// none was timed.
+    /// The time that `percent` of them did not exceed, at most an eighth too long. `None` if none
+    /// was timed.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         let rank = (self.count() as f64 * percent / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -171,7 +172,7 @@ impl Latency {
         Some(Duration::from_nanos(self.total_ns.checked_div(self.count())?))
     }
 
-    /// Those after `earlier`. The longest is known by its bucket.
+    /// The times after `earlier`. The longest is known by its bucket.
     fn since(&self, earlier: &Latency) -> Latency {
         let before = earlier.counts.iter().copied().chain(std::iter::repeat(0));
         let mut counts: Vec<u64> = self

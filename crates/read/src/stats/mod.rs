@@ -1,12 +1,12 @@
-//! What a database counts: counters that threads add to, and the snapshot of
-//! them that users read.
+//! The statistics of a database: counters that threads add to, and the snapshot of them that users
+//! read.
 //!
-//! Owns: every counter, the reasons a writer pauses, the table and the JSON
-//! that show them (`stats/show.rs`). Never does: decide anything; counters are relaxed, exact
-//! when nothing runs, and otherwise not consistent with each other.
+//! Counters that reads touch are in stripes, one per thread as far as they go: a shared cache line
+//! would cost a cached get more than its block search.
 //!
-//! Counters that reads touch are in stripes, one per thread as far as they
-//! go: a shared cache line would cost a cached get more than its block search.
+//! Owns: every counter, the reasons for which a writer pauses, the table and the JSON that show
+//! them (`stats/show.rs`). Never does: decide anything; counters are relaxed, exact when nothing
+//! runs, and otherwise not consistent with each other.
 
 pub mod chain;
 mod latency;
@@ -52,7 +52,7 @@ macro_rules! tickers {
             level_hits: [Counter; LEVELS_COUNTED],
         }
 
-        /// What the database did since it was opened, and what it holds now.
+        /// The counts of the database since it was opened, and its files and memory of this moment.
         #[derive(Clone, Debug, Default, PartialEq)]
         #[non_exhaustive]
         pub struct Stats {
@@ -162,8 +162,8 @@ tickers! {
     merge_entries_in,
     /// Entries that they wrote.
     merge_entries_out,
-    /// Merges that were done again, without the compaction filter, for a snapshot that was
-    /// taken while they ran. What they read and wrote first counts as another merge.
+    /// Merges that were done again, without the compaction filter, for a snapshot that was taken
+    /// while they ran. Their first reads and writes count as another merge.
     merges_repeated,
     /// Bytes appended to manifests.
     manifest_bytes,
@@ -171,7 +171,7 @@ tickers! {
     tables_deleted,
 }
 
-/// Why a writer paused.
+/// The reason for which a writer paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PauseReason {
@@ -242,7 +242,7 @@ struct LevelCounters {
     drops: Counter,
 }
 
-/// What a merge read; a flush and an ingestion read no table.
+/// The input of a merge; a flush and an ingestion read no table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MergeInput {
     pub files: u64,
@@ -262,8 +262,8 @@ pub struct Counters {
     pub chains: Chains,
 }
 
-/// A counter by its name is the calling thread's: `counters.gets.add(1)`.
-/// Where several are added to, [`Counters::here`] finds them once.
+/// A counter by its name is the calling thread's: `counters.gets.add(1)`. To add to several,
+/// [`Counters::here`] finds them once.
 impl std::ops::Deref for Counters {
     type Target = Stripe;
 
@@ -278,7 +278,7 @@ thread_local!(static STRIPE: usize = NEXT_STRIPE.fetch_add(1, Ordering::Relaxed)
 
 /// The calling thread's stripe: threads take turns, so up to `STRIPES` share none.
 fn stripe_index() -> usize {
-    // A thread that counts while it ends has lost its own: any stripe will do.
+    // A thread that counts while it ends has lost its own: any stripe serves.
     STRIPE.try_with(|index| *index).unwrap_or(0)
 }
 
@@ -293,7 +293,7 @@ impl Counters {
         &self.stripes[stripe_index()]
     }
 
-    /// A merge into `level`, or a flush to level 0, read and wrote this much.
+    /// Counts a merge into `level`, or a flush to level 0, with its reads and writes.
     pub fn merged(&self, level: u32, read: MergeInput, written_bytes: u64) {
         let counters = &self.levels[counted(level)];
         counters.read_files.add(read.files);
@@ -302,18 +302,18 @@ impl Counters {
         counters.merges.add(1);
     }
 
-    /// A table moved to `level` without being rewritten.
+    /// Counts a table that moved to `level` without being rewritten.
     pub fn moved(&self, level: u32) {
         self.levels[counted(level)].moves.add(1);
     }
 
-    /// A table was dropped from `level` without being read.
+    /// Counts a table that was dropped from `level` without being read.
     pub fn dropped(&self, level: u32) {
         self.levels[counted(level)].drops.add(1);
     }
 
-    /// What was counted so far. What the database holds now (files, memory)
-    /// is for the caller to add: [`Stats::push_keyspace`] and the plain fields.
+    /// The counts so far. The caller adds the files and memory of this moment:
+    /// [`Stats::push_keyspace`] and the plain fields.
     pub fn snapshot(&self) -> Stats {
         let mut stats = Stats {
             levels: (0..).zip(&self.levels).map(|(level, c)| c.snapshot(level)).collect(),
@@ -330,39 +330,39 @@ impl Counters {
 }
 
 impl Stripe {
-    /// A block was in the cache.
+    /// Counts a block that was in the cache.
     #[inline]
     pub(crate) fn cache_hit(&self) {
         self.cache_hits.add(1);
     }
 
-    /// A block was not in the cache and is read from its file, `bytes` there.
+    /// Counts a block that was not in the cache and is read from its file, `bytes` there.
     pub(crate) fn block_read(&self, bytes: u64) {
         self.cache_misses.add(1);
         self.blocks_read.add(1);
         self.blocks_read_bytes.add(bytes);
     }
 
-    /// A table was opened, for which `bytes` of its file were read.
+    /// Counts a table that was opened, for which `bytes` of its file were read.
     pub(crate) fn table_opened(&self, bytes: u64) {
         self.tables_opened.add(1);
         self.tables_opened_bytes.add(bytes);
     }
 
-    /// A partition of an index or filter is read from its file, `bytes` there.
+    /// Counts a partition of an index or filter that is read from its file, `bytes` there.
     pub(crate) fn partition_read(&self, bytes: u64) {
         self.partitions_read.add(1);
         self.partitions_read_bytes.add(bytes);
     }
 
-    /// The same, read by a scan.
+    /// Counts a block that a scan reads from its file, `bytes` there.
     pub(crate) fn scan_block_read(&self, bytes: u64) {
         self.block_read(bytes);
         self.scan_blocks_read.add(1);
         self.scan_blocks_read_bytes.add(bytes);
     }
 
-    /// A get was answered by a table of `level`.
+    /// Counts a get that was answered by a table of `level`.
     #[inline]
     pub(crate) fn hit_level(&self, level: u32) {
         self.level_hits[counted(level)].add(1);
@@ -370,7 +370,7 @@ impl Stripe {
 }
 
 impl Pauses {
-    /// A writer paused for `us` microseconds.
+    /// Counts a pause of a writer for `us` microseconds.
     #[inline]
     pub fn record(&self, reason: PauseReason, us: u64) {
         let counters = &self.0[reason as usize];
@@ -410,7 +410,7 @@ impl LevelCounters {
 pub struct LevelStats {
     /// Its number, from 0.
     pub level: u32,
-    /// What it holds now.
+    /// Its files now.
     pub shape: LevelShape,
     /// Tables that merges into it read.
     pub read_files: u64,
@@ -422,8 +422,8 @@ pub struct LevelStats {
     pub merges: u64,
     /// Tables moved to it without being rewritten.
     pub moves: u64,
-    /// Tables dropped from it without being read: deletes hid all that they held, or they held
-    /// deletes alone and nothing older lay below.
+    /// Tables dropped from it without being read: deletes hid all their entries, or all their
+    /// entries were deletes and nothing older was below.
     pub drops: u64,
     /// Gets that one of its tables answered.
     pub get_hits: u64,
@@ -435,7 +435,7 @@ impl LevelStats {
     }
 }
 
-/// What one level holds.
+/// The files of one level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelShape {
     /// Tables in its sorted run.
@@ -453,33 +453,34 @@ pub struct KeyspaceStats {
     pub name: String,
     /// Its policy, one value per axis.
     pub policy: String,
-    /// With `use=measured`, the use that it comes to, and why; else empty.
+    /// With `use=measured`, the use that was measured, and why; else empty.
     pub measured_use: String,
     /// Bytes of its memtables, frozen ones included.
     pub memtables_bytes: u64,
     /// Its levels from 0 on.
     pub levels: Vec<LevelShape>,
-    /// Bytes that each of them may hold before tables are merged away from it, as the policy's shape says;
-    /// 0 where nothing bounds it: level 0, which is counted by its depth, and the last level.
+    /// Bytes that each of them may hold before tables are merged away from it, as the policy's
+    /// shape says; 0 if nothing bounds it: level 0, which is counted by its depth, and the last
+    /// level.
     pub capacities: Vec<u64>,
-    /// Bytes that the SST-log of each of them may hold before it is merged down. Level 0 is a log as a whole:
-    /// its number is what it gathers.
+    /// Bytes that the SST-log of each of them may hold before it is merged down. Level 0 is a log
+    /// as a whole: its number is the bytes that it gathers.
     pub log_capacities: Vec<u64>,
-    /// The price of a table over a point, in hundredths of a byte rewritten per byte put, where the policy goes
-    /// by its use (the dial of docs/policies/composition.md); 0 where it does not.
+    /// The price of a table over a point, in hundredths of a byte rewritten per byte put, if the
+    /// policy goes by its use (the dial of docs/policies/composition.md); 0 if it does not.
     pub file_price_percent: u64,
 }
 
 /// Pauses of writers for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseStats {
-    /// Why.
+    /// The reason.
     pub reason: PauseReason,
-    /// How many.
+    /// The number of pauses.
     pub count: u64,
-    /// How long in all, microseconds.
+    /// Their sum, in microseconds.
     pub total_us: u64,
-    /// The longest, microseconds.
+    /// The longest, in microseconds.
     pub max_us: u64,
 }
 
@@ -492,16 +493,15 @@ pub struct MemoryStats {
     pub memtables_bytes: u64,
     /// Blocks in the cache.
     pub cache_bytes: u64,
-    /// What only readers hold: iterators, the blocks they and values are
-    /// on, what was read ahead, and memtables that were flushed under them.
+    /// Memory that only readers hold: iterators, the blocks that they and values are on, bytes read
+    /// ahead, and memtables that were flushed under them.
     pub readers_bytes: u64,
-    /// Indexes, filters and tombstones of open tables, and what is known of all tables
-    /// in use: their bounds, which are keys, and their counts.
+    /// Indexes, filters and tombstones of open tables, and the facts known of all tables in use:
+    /// their bounds, which are keys, and their counts.
     pub tables_bytes: u64,
     /// Buffers of merges and flushes.
     pub merge_bytes: u64,
-    /// What was written recently, and which keys are locked, as far as open transactions
-    /// need it.
+    /// The record of recent writes, and the locks on keys, as far as open transactions need them.
     pub transactions_bytes: u64,
     /// Memory of the program itself, by its own account
     /// ([`Db::set_outside_memory`](struct.Db.html#method.set_outside_memory)).
@@ -509,7 +509,7 @@ pub struct MemoryStats {
 }
 
 impl MemoryStats {
-    /// All of it.
+    /// The sum of all.
     pub fn used_bytes(&self) -> u64 {
         self.memtables_bytes
             + self.cache_bytes
@@ -526,7 +526,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 }
 
 impl Stats {
-    /// Adds a keyspace, and what it holds to the levels.
+    /// Adds a keyspace, and its files to the levels.
     #[doc(hidden)]
     pub fn push_keyspace(&mut self, keyspace: KeyspaceStats) {
         for (level, shape) in keyspace.levels.iter().enumerate() {
@@ -553,7 +553,7 @@ impl Stats {
         ratio(written, self.user_bytes)
     }
 
-    /// A number that no two states of the counters share that follow each other.
+    /// A number that differs between two states of the counters that follow each other.
     #[doc(hidden)]
     pub fn changes(&self) -> u64 {
         self.tickers().map(|(_, value)| value).fold(1, u64::wrapping_add)
@@ -566,7 +566,7 @@ impl Stats {
         (ratio(reads, self.gets), ratio(bytes, self.gets))
     }
 
-    /// Reads of blocks from files, and their bytes, by seek, what a scan reads after it included.
+    /// Reads of blocks from files, and their bytes, by seek, with the reads of the scan after it.
     pub fn reads_per_seek(&self) -> (f64, f64) {
         (ratio(self.scan_blocks_read, self.seeks), ratio(self.scan_blocks_read_bytes, self.seeks))
     }

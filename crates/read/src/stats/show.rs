@@ -177,7 +177,7 @@ impl Stats {
         Ok(())
     }
 
-    /// In microseconds; kinds of which none was timed are left out.
+    /// In microseconds; kinds without a timed operation are left out.
     fn fmt_latencies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<15} {:>9}", "time, us", "timed")?;
         for (name, _) in times(&Latency::default()) {

@@ -1,4 +1,6 @@
-//! Counters from many threads, and both forms of the snapshot.
+//! Tests of counters from many threads, and of both forms of the snapshot.
+//!
+//! Owns: the cases. Never does: open a database.
 
 use super::*;
 

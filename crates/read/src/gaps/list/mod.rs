@@ -1,5 +1,5 @@
-//! The ranges of a keyspace that scans found empty: a list of a bounded size, as
-//! a value. What is known of a range, and how long it holds, is told in [`super`].
+//! The ranges of a keyspace that scans found empty: a list of a bounded size, as a value. [`super`]
+//! says when a range is known to be empty, and for which readers.
 //!
 //! Owns: the ranges. Never does: wait, or ask for a sequence number.
 
@@ -11,13 +11,12 @@ use windrow_env::sync::atomic::{AtomicU64, Ordering};
 /// Most ranges of a keyspace.
 pub(super) const RANGES_MAX: usize = 16;
 
-/// Changes of the list after which a range that no scan has used meanwhile is
-/// let go as a whole if it is put into: keys that come back one by one must not
-/// cost a change of the list each.
+/// Changes of the list after which a range that no scan has used meanwhile is let go as a whole if
+/// a key in it is put: keys that come back one by one must not cost a change of the list each.
 const UNUSED_CHANGES_MAX: u64 = 16;
 
-/// What a scan reads: a sequence number, and a view that so many versions of the
-/// tree were installed before.
+/// The point at which a scan reads: a sequence number, and the number of versions of the tree that
+/// were installed before its view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPoint {
     pub seq: SeqNo,
@@ -29,7 +28,7 @@ impl ReadPoint {
         ReadPoint { seq: self.seq.max(other.seq), installs: self.installs.max(other.installs) }
     }
 
-    /// Whether one that reads here may go by what was found at `found`.
+    /// Whether a reader at this point may use a range found at `found`.
     fn is_from(self, found: ReadPoint) -> bool {
         found.seq <= self.seq && found.installs <= self.installs
     }
@@ -51,7 +50,7 @@ impl Span {
         self.start.as_ref().map(Edge::at)
     }
 
-    /// On which side of a place it begins.
+    /// Compares its start with a place.
     fn start_to(&self, order: &KeyOrder, place: Place<'_>) -> Order {
         match (&self.start, place) {
             (None, None) => Order::Equal,
@@ -61,12 +60,12 @@ impl Span {
         }
     }
 
-    /// On which side of a place it ends.
+    /// Compares its end with a place.
     fn end_to(&self, order: &KeyOrder, place: Place<'_>) -> Order {
         place.map_or(Order::Greater, |place| self.end.compare(order, place))
     }
 
-    /// Whether there is anything between its ends.
+    /// Whether there is no place between its ends.
     pub(super) fn is_empty(&self, order: &KeyOrder) -> bool {
         self.end_to(order, self.start_place()).is_le()
     }
@@ -87,7 +86,7 @@ impl Span {
             && self.end_to(order, other.start_place()).is_ge()
     }
 
-    /// What it shares with one that it overlaps.
+    /// The part that it shares with a span that it overlaps.
     fn and(&self, order: &KeyOrder, other: &Span) -> Span {
         let starts_last = self.start_to(order, other.start_place()).is_ge();
         let ends_first = self.end_to(order, Some(other.end.at())).is_le();
@@ -97,7 +96,7 @@ impl Span {
         }
     }
 
-    /// It and one that it overlaps or touches.
+    /// Its union with a span that it overlaps or touches.
     fn or(self, order: &KeyOrder, other: Span) -> Span {
         let starts_first = self.start_to(order, other.start_place()).is_le();
         let ends_last = self.end_to(order, Some(other.end.at())).is_ge();
@@ -117,10 +116,10 @@ impl Span {
     }
 }
 
-/// What is known of a range.
+/// The state of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// For who reads from this point on nothing in it is visible: it is a gap.
+    /// Readers from this point on see no key in it: it is a gap.
     Empty(ReadPoint),
     /// It is watched for writes above this sequence number.
     Pending(SeqNo),
@@ -155,9 +154,9 @@ impl Range {
 #[derive(Clone, Debug, Default)]
 pub(super) struct List {
     ranges: Vec<Range>,
-    /// One that is about to be listed.
+    /// A range that is about to be listed.
     watched: Option<Span>,
-    /// How often it was changed.
+    /// How often the list was changed.
     turn: u64,
 }
 
@@ -166,13 +165,13 @@ impl List {
         self.ranges.is_empty() && self.watched.is_none()
     }
 
-    /// What it takes of memory, without what is watched.
+    /// Memory of the list, without the watched range.
     pub(super) fn bytes(&self) -> usize {
         let keys = self.ranges.iter().map(|range| range.span.bytes()).sum::<usize>();
         size_of::<List>() + self.ranges.capacity() * size_of::<Range>() + keys
     }
 
-    /// The gap that a reader meets at a place in its direction.
+    /// Returns the gap that a reader meets at a place in its direction.
     pub(super) fn gap_at(
         &self,
         order: &KeyOrder,
@@ -237,7 +236,7 @@ impl List {
         self.limit();
     }
 
-    /// Lets go of what was used least recently.
+    /// Lets go of the range that was used least recently.
     fn limit(&mut self) {
         while self.ranges.len() > RANGES_MAX {
             let oldest = (0..self.ranges.len()).min_by_key(|&at| self.ranges[at].used());
@@ -245,14 +244,14 @@ impl List {
         }
     }
 
-    /// From here on [`List::holds`] knows of a span.
+    /// Has [`List::holds`] know of a span from here on.
     pub(super) fn watch(&mut self, span: Span) {
         self.watched = Some(span);
     }
 
-    /// Lists the span that was watched, which was found empty at `found`; `last` is
-    /// the last sequence number that was given out, asked for since it is watched. If that
-    /// is not known, the span is let go.
+    /// Lists the span that was watched, which was found empty at `found`. `last` is the last
+    /// sequence number that was given out, asked for since the span is watched. If that is not
+    /// known, the span is let go.
     pub(super) fn list_watched(&mut self, order: &KeyOrder, found: ReadPoint, last: Option<SeqNo>) {
         let (Some(span), Some(last)) = (self.watched.take(), last) else { return };
         self.turn += 1;
@@ -264,8 +263,8 @@ impl List {
         self.limit();
     }
 
-    /// Adds a gap, joined with those that it overlaps or touches, in place of what
-    /// is pending there.
+    /// Adds a gap, joined with those that it overlaps or touches, in place of the ranges that are
+    /// pending there.
     fn add_gap(&mut self, order: &KeyOrder, span: Span, found: ReadPoint) {
         let is_near = |range: &Range| match range.known {
             Known::Empty(_) => range.span.touches(order, &span),
@@ -292,8 +291,8 @@ impl List {
         }
     }
 
-    /// Makes gaps of what a scan found empty of pending ranges, where it saw all
-    /// that they were not watched for. Returns whether there was any.
+    /// Makes gaps of the parts of pending ranges that a scan found empty, if the scan saw all
+    /// writes that came before the watch. Returns whether there was any.
     fn confirm(&mut self, order: &KeyOrder, seen: &Span, found: ReadPoint) -> bool {
         let is_confirmed = |range: &Range| match range.known {
             Known::Pending(last) => last <= found.seq && range.span.overlaps(order, seen),

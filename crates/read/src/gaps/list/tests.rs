@@ -1,4 +1,6 @@
 //! Tests of the list by itself, the last one against writers and scans of a model.
+//!
+//! Owns: the cases and the model. Never does: read a table, or run two threads.
 
 use super::{
     EdgeAt, KeyOrder, List, RANGES_MAX, Range, ReadPoint, SeqNo, Span, UNUSED_CHANGES_MAX,
@@ -119,7 +121,7 @@ fn a_put_cuts_a_range() {
     assert_eq!(spans(&list), [left, right.clone()]);
     assert!(list.holds(&ORDER, &[14]) && list.holds(&ORDER, &[16]));
     assert!(!list.holds(&ORDER, &[15]));
-    // All that is between 10 and 15: no single byte, but longer keys.
+    // All places between 10 and 15: no single byte, but longer keys.
     for key in 10..15 {
         list.cut(&ORDER, &[key], 512);
     }
@@ -176,11 +178,11 @@ struct Write {
     seq: SeqNo,
     key: u8,
     is_put: bool,
-    /// Whether it will look at the list: it had its number after one was there.
+    /// Whether it will look at the list: it had its number after the list was there.
     looks: bool,
 }
 
-/// Keys, the writes to each, and the list as the protocol has it.
+/// Keys, the writes to each, and the list as the protocol keeps it.
 #[derive(Default)]
 struct Model {
     list: List,
