@@ -6,7 +6,7 @@
 //! Owns: writes, flushes and merges of a database that is open. Never does: open or close one, or
 //! decide what is merged (`windrow-plan` does).
 
-// No promise to users, so no page for them; what an item is for is said where that is not plain.
+// No promise to users, so no page for them; an item's purpose is documented where it is not plain.
 #![allow(
     missing_docs,
     clippy::len_without_is_empty,

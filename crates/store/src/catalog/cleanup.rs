@@ -1,13 +1,17 @@
 //! Deletion of files: after visibility, and only while the manifest is sound.
 //!
-//! Table files come here when their last reader has let go; logs and old
-//! manifests when the manifest no longer needs them. Deleting is a background
-//! job, as urgent as merges: when it came after them, a load that always had
-//! a merge due kept every file that it had merged, four times its data. A
-//! file that cannot be deleted is left: the next open removes what no manifest
-//! names. One that a process may need which reads next to this one (`readers.rs`) waits
-//! until that has read on. Once more than `followers_keep_bytes` wait, the reader that has read
-//! least loses its lease, and the next one, until less does.
+//! Table files come here when their last reader has let go; logs and old manifests when the
+//! manifest no longer needs them. Deletion is a background job, as urgent as merges: when it came
+//! after them, a load that always had a merge due kept every file that it had merged, four times
+//! its data. A file that cannot be deleted is left: the next open removes files that no manifest
+//! names.
+//!
+//! A file may still be needed by a process that reads next to this one (`readers.rs`). It waits
+//! until that process has read on. Once more than `followers_keep_bytes` wait, the reader that has
+//! read least loses its lease, then the next one, until less waits.
+//!
+//! Owns: the files that wait to be removed, and those that are kept until another manifest is in
+//! force. Never does: remove a file while writing is off (R7), or decide that a file is unneeded.
 
 use crate::catalog::durable::DurableManifest;
 use crate::host::Host;
@@ -26,11 +30,11 @@ use windrow_read::lock_ranks;
 /// A file that may go.
 struct Unneeded {
     name: String,
-    /// Its number, where it is a table.
+    /// Its number, if it is a table.
     table: Option<FileNumber>,
-    /// Who has read the manifest up to there knows that it may go.
+    /// A reader that has read the manifest up to there no longer needs the file.
     since: Length,
-    /// How long it is, once it waits.
+    /// Its length, once it waits.
     bytes: Option<u64>,
 }
 
@@ -41,23 +45,22 @@ impl Unneeded {
     }
 }
 
-/// The names that may go, and who removes them.
+/// The files that may go, and the leases of those that may still read them.
 pub struct Cleanup {
     host: Arc<Host>,
     workers: Arc<Workers>,
     durable: Arc<DurableManifest>,
     waiting: Mutex<Vec<Unneeded>>,
-    /// Names of files that a failure left, which the manifest on disk may name; and the number
-    /// where the file is a table.
+    /// Files that a failure left, which the manifest on disk may name, by name; with the number of
+    /// each that is a table.
     kept: Mutex<Vec<(String, Option<FileNumber>)>>,
-    /// Held while it is looked who reads, and while leases are removed.
+    /// Held while leases are looked at, and while they are removed.
     readers: Mutex<Readers>,
     armed: AtomicBool,
 }
 
 impl Cleanup {
-    /// Removes files that records of this manifest, which is as long as `durable` says,
-    /// have made unneeded.
+    /// Removes files that the records of this manifest have made unneeded. `durable` is its length.
     pub fn new(
         host: Arc<Host>,
         workers: Arc<Workers>,
@@ -70,40 +73,40 @@ impl Cleanup {
         Arc::new(Cleanup { host, workers, durable, waiting, kept, readers, armed })
     }
 
-    /// Begins to delete: before this nothing is removed, as recovery must be
-    /// able to fail without a trace.
+    /// Lets deletions begin. Before this nothing is removed, as recovery must be able to fail
+    /// without a trace.
     pub fn arm(&self) {
         self.armed.store(true, Ordering::Release);
     }
 
-    /// A log or manifest that is no longer needed.
+    /// Removes a log or manifest that is no longer needed.
     pub(crate) fn unlink(self: &Arc<Cleanup>, name: &str) {
         self.add(name.to_owned(), None);
     }
 
-    /// A table whose last reader is gone, or that was not finished.
+    /// Removes a table whose last reader is gone, or that was not finished.
     pub fn unlink_table(self: &Arc<Cleanup>, number: FileNumber) {
         self.add(names::table(number), Some(number));
     }
 
-    /// Tables that did not become part of a tree.
+    /// Removes tables that did not become part of a tree.
     pub fn unlink_tables(self: &Arc<Cleanup>, numbers: &[FileNumber]) {
         numbers.iter().for_each(|&number| self.unlink_table(number));
     }
 
-    /// A file that may be in force until another manifest is.
+    /// Keeps a file that may be in force until another manifest is.
     pub fn keep(&self, name: &str) {
         let is_ours = names::parse(name).is_some();
         debug_invariant!(R7, is_ours, "{name} is kept, and nothing removes it again");
         self.kept.lock().push((name.to_owned(), None));
     }
 
-    /// The same, where the file is a table.
+    /// Keeps a table that may be in force until another manifest is.
     pub(crate) fn keep_table(&self, number: FileNumber) {
         self.kept.lock().push((names::table(number), Some(number)));
     }
 
-    /// Another manifest is in force: what was kept may go.
+    /// Lets the kept files go: another manifest is in force.
     pub fn let_go(&self) {
         let since = self.durable.length();
         let kept = std::mem::take(&mut *self.kept.lock());
@@ -112,7 +115,7 @@ impl Cleanup {
         self.waiting.lock().extend(kept);
     }
 
-    /// A file that no manifest from this one on names, and somebody reads.
+    /// Holds a file that no manifest from this one on names, and that a process reads.
     pub fn hold(&self, name: String, manifest: FileNumber) {
         let since = Length { number: manifest, bytes: 0 };
         self.waiting.lock().push(Unneeded { name, table: None, since, bytes: None });
@@ -124,9 +127,9 @@ impl Cleanup {
         _ = self.readers.lock().remove_free(&self.host.env, &self.host.dir);
     }
 
-    /// Whether a process may read by a manifest of before the one that has just come into force.
+    /// Whether a process may read by a manifest older than the one that has just come into force.
     pub fn is_read_by_older(&self) -> bool {
-        // Where it cannot be told who reads, somebody does.
+        // If the leases cannot be read, a reader is assumed.
         let live = self.readers.lock().live(&self.host.env, &self.host.dir);
         live.map_or(true, |live| !live.is_empty())
     }
@@ -136,8 +139,8 @@ impl Cleanup {
         self.waiting.lock().len()
     }
 
-    /// Removes what waited for readers that have gone or read on, and what those that have gone
-    /// left. Whether to look again.
+    /// Removes the files that waited for readers that have gone or read on, and the leases of those
+    /// that have gone. Returns whether to look again.
     pub fn look_again(self: &Arc<Cleanup>) -> bool {
         let has_left = || self.readers.lock().any_free(&self.host.env, &self.host.dir);
         if self.waiting() > 0 || has_left() {
@@ -151,15 +154,15 @@ impl Cleanup {
         let is_table = matches!(kind, Some((FileKind::Table, number)) if table == Some(number));
         let is_log = matches!(kind, Some((FileKind::Wal | FileKind::Manifest, _)));
         debug_invariant!(R7, is_table || table.is_none() && is_log, "{name} is to be removed");
-        // The record by which it left the tree was durable before.
+        // The record by which the file left the tree was durable before.
         let since = self.durable.length();
         self.waiting.lock().push(Unneeded { name, table, since, bytes: None });
         self.submit();
     }
 
     fn submit(self: &Arc<Cleanup>) {
-        // A database that closes runs what waits itself, and the next open
-        // removes what comes later: a job would outlive the close.
+        // A database that closes removes the waiting files itself, and the next open removes later
+        // ones: a job would outlive the close.
         if self.armed.load(Ordering::Acquire)
             && let Ok(underway) = self.workers.begin()
         {
@@ -169,8 +172,8 @@ impl Cleanup {
         }
     }
 
-    /// Removes what waits; keeps everything if writing is off, since
-    /// the manifest on disk may then name any of it (rule R7).
+    /// Removes the files that wait. Keeps all of them if writing is off, since the manifest on disk
+    /// may then name any of them (rule R7).
     pub fn run(&self, writing_off: bool) {
         if writing_off {
             return;
@@ -208,11 +211,11 @@ impl Cleanup {
             }
         }
     }
-    /// Those files that nobody reads. The others wait on.
+    /// Returns the files that nobody reads. The others wait on.
     fn unread(&self, waiting: Vec<Unneeded>) -> Vec<Unneeded> {
         let (env, dir) = (&self.host.env, &self.host.dir);
         let mut readers = self.readers.lock();
-        // Where it cannot be told who reads, somebody does who has read nothing.
+        // If the leases cannot be read, a reader that has read nothing is assumed.
         let Ok(mut live) = readers.live(env, dir) else {
             self.waiting.lock().extend(waiting);
             return Vec::new();
@@ -232,7 +235,7 @@ impl Cleanup {
             if bytes <= most {
                 break;
             }
-            // One that has read nothing has just begun, as a rule: it comes last.
+            // A reader that has read nothing has usually just begun: it comes last.
             live.sort_by_key(|reader| (reader.read == Length::default(), reader.read));
             let furthest = live.remove(0);
             if readers.void(env, dir, furthest).is_err() {

@@ -1,8 +1,8 @@
-//! How much of the manifest is durable, for the write-ahead log, which remembers it
-//! (rules R10, R11).
+//! The durable length of the manifest, for the write-ahead log, which remembers it (rules R10,
+//! R11).
 //!
-//! Owns: that length. Never does: wait for the lock of the catalog, which whoever
-//! writes to the log may hold.
+//! Owns: that length. Never does: wait for the lock of the catalog, which a thread that writes to
+//! the log may hold.
 
 use windrow_base::invariant;
 use windrow_env::sync::Mutex;
@@ -10,7 +10,7 @@ use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_format::log::Length;
 use windrow_read::lock_ranks;
 
-/// How much of the manifest is durable.
+/// The durable length of the manifest.
 pub struct DurableManifest {
     /// How often it changed.
     changes: AtomicU64,
@@ -25,7 +25,7 @@ impl Default for DurableManifest {
 }
 
 impl DurableManifest {
-    /// So much is durable from here on.
+    /// Sets the durable length.
     pub fn set(&self, length: Length) {
         let mut now = self.length.lock();
         let (before, after) = ((now.number, now.bytes), (length.number, length.bytes));
@@ -42,7 +42,7 @@ impl DurableManifest {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// So much is durable, at least since `changes` was asked.
+    /// The durable length, at least as it was when `changes` was read.
     pub fn length(&self) -> Length {
         *self.length.lock()
     }

@@ -4,16 +4,16 @@
 //! 1. The tables that it adds, and their names, are durable (the caller's part, R7).
 //! 2. The catalog is locked, and the edit is made from the version that is in it: epochs are given
 //!    out under this lock (I4).
-//! 3. The next version is made, and the record folded on a copy of the state. What cannot be
-//!    folded is not written.
-//! 4. The record is appended and synced: all edits of it, or none, are durable. One that only gives
-//!    tables other places is not synced: lost with the power, the tree is as before it.
+//! 3. The next version is made, and the record is folded on a copy of the state. A record that
+//!    cannot be folded is not written.
+//! 4. The record is appended and synced: all edits of it, or none, are durable. A record that only
+//!    relocates tables is not synced: if it is lost with the power, the tree is as before it.
 //! 5. The state takes it over.
-//! 6. The views of the trees show it: what is seen is in the manifest.
+//! 6. The views of the trees show it, so that readers see only versions that are in the manifest.
 //! 7. Files that left a tree go at their last unpin (the caller's part, after the lock).
 //!
-//! Where 4 fails, writing is off, and nothing was installed. The manifest may have the record all the
-//! same, so the tables that it adds are kept until another manifest is in force.
+//! If 4 fails, writing is off, and nothing was installed. The manifest may still have the record,
+//! so the tables that it adds are kept until another manifest is in force.
 //!
 //! Owns: steps 2 to 6. Never does: make an edit, or decide what else a record says.
 
@@ -27,7 +27,7 @@ use windrow_env::sync::atomic::Ordering;
 use windrow_plan::tree::{Edit, Version};
 use windrow_read::memtable::Memtable;
 
-/// An edit of a tree that is to be installed.
+/// An edit of a tree, to install.
 pub struct TreeEdit<'a> {
     pub tree: &'a Tree,
     /// Made from [`Locked::version`].
@@ -46,17 +46,17 @@ struct Made<'a> {
 }
 
 impl Locked<'_> {
-    /// The version of a tree that its next edit is to be made from; `None` if it was dropped.
+    /// The version of a tree from which its next edit must be made; `None` if it was dropped.
     pub fn version(&self, id: KeyspaceId) -> Option<&Arc<Version>> {
         self.state().keyspaces.get(&id).map(|keyspace| &keyspace.version)
     }
 
-    /// Installs edits in one record, together with `fields`. What a failure must see done
-    /// before anybody is told of it is `on_failure`.
+    /// Installs edits in one record, together with `fields`. After a failure, `on_failure` runs
+    /// before the error is reported.
     ///
     /// # Errors
-    /// `Internal` where an edit does not fit; what the manifest said. Nothing is installed, and
-    /// writing is off.
+    /// `Internal` if an edit does not fit; or an error of the manifest. Nothing is installed,
+    /// and writing is off.
     pub fn install(
         &mut self,
         fields: Vec<Field>,
@@ -87,8 +87,8 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Makes the versions of edits, of which each tree has one at the most, and which name no
-    /// table whose number can be given out again.
+    /// Makes the versions of edits. Each tree has at most one edit, and no edit names a table whose
+    /// number can be given out again.
     fn make<'a>(
         &self,
         edits: Vec<TreeEdit<'a>>,
@@ -117,7 +117,8 @@ impl Locked<'_> {
         edits.into_iter().map(make).collect()
     }
 
-    /// The manifest may name what an edit has added. What it has moved is in the tree already.
+    /// Keeps the tables that an edit adds: the manifest may name them. Those that it only moves are
+    /// in the tree already.
     fn keep_outputs(&self, made: &Made<'_>) {
         let is_new = |number: &FileNumber| made.before.files().all(|(_, _, f)| f.number != *number);
         let new = made.outputs.iter().filter(|number| is_new(number));

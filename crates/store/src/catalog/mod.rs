@@ -1,10 +1,9 @@
-//! The catalog: the manifest as it is written, and what it folds to.
+//! The catalog: the manifest that is written, and the state that it folds to.
 //!
-//! Owns: the one state of the manifest that changes, and its order: a record is folded
-//! on a copy before it is written, so that no record is in the manifest which an open would
-//! refuse; it is in the manifest before what it says is in the state; and a new manifest is
-//! durable before CURRENT names it. Never does: decide what a record says, or show a
-//! version to readers.
+//! Owns: the one state of the manifest that changes, and the order of a change. A record is folded
+//! on a copy before it is written, so that the manifest has no record that an open would refuse. It
+//! is in the manifest before the state shows it. A new manifest is durable before CURRENT names it.
+//! Never does: decide what a record says, or show a version to readers.
 
 pub mod cleanup;
 pub mod durable;
@@ -26,7 +25,7 @@ use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
 use windrow_read::lock_ranks;
 
-/// The manifest, and what it folds to.
+/// The manifest, and the state that it folds to.
 struct Manifest {
     /// `None` until the database is written to.
     log: Option<ManifestLog>,
@@ -47,14 +46,14 @@ pub struct Locked<'a> {
     manifest: MutexGuard<'a, Manifest>,
 }
 
-/// A new manifest that is in force, and what it says.
+/// A new manifest that is in force, and its state.
 pub struct Begun {
     log: ManifestLog,
     state: ManifestState,
 }
 
 impl Catalog {
-    /// The catalog of a database that was found so, and is not written to yet.
+    /// Returns the catalog of a database that was found in this state, and is not written to yet.
     pub fn new(
         host: Arc<Host>,
         (cleanup, durable): (Arc<Cleanup>, Arc<DurableManifest>),
@@ -64,20 +63,20 @@ impl Catalog {
         Catalog { host, cleanup, durable, manifest }
     }
 
-    /// How much of the manifest is durable, now and later.
+    /// The durable length of the manifest, now and later.
     pub fn durable(&self) -> &Arc<DurableManifest> {
         &self.durable
     }
 
-    /// Keeps it as it is.
+    /// Locks the catalog. Does not check that writing is on.
     pub fn lock(&self) -> Locked<'_> {
         Locked { catalog: self, manifest: self.manifest.lock() }
     }
 
-    /// Locks it for a change.
+    /// Locks the catalog for a change.
     ///
     /// # Errors
-    /// `ReadOnly` where writing is off; `Closed`.
+    /// `ReadOnly` if writing is off; `Closed`.
     pub fn lock_to_change(&self) -> Result<Locked<'_>> {
         let locked = self.lock();
         self.host.write_state.check()?;
@@ -86,12 +85,12 @@ impl Catalog {
         Ok(locked)
     }
 
-    /// What the manifest folds to now.
+    /// A copy of the state that the manifest folds to now.
     pub fn state(&self) -> ManifestState {
         self.lock().state().clone()
     }
 
-    /// What a log that is made now remembers of the manifest.
+    /// The manifest's identity and durable length, which a log made now remembers.
     pub fn in_force(&self) -> InForce {
         self.lock().in_force()
     }
@@ -104,11 +103,11 @@ impl Catalog {
         self.lock_to_change()?.append(fields)
     }
 
-    /// Writes a new manifest, in which all up to `last_seq` is in tables, and has
-    /// CURRENT name it: no log of before is in force from then on.
+    /// Writes a new manifest, in which all up to `last_seq` is in tables, and has CURRENT name it:
+    /// no log from before is in force from then on.
     ///
     /// # Errors
-    /// What the file system said.
+    /// An error of the file system.
     pub fn begin(&self, mut state: ManifestState, last_seq: SeqNo) -> Result<Begun> {
         let host = &self.host;
         let manifest_number = host.new_file_number();
@@ -154,20 +153,19 @@ impl Catalog {
     /// Closes the manifest's file.
     ///
     /// # Errors
-    /// What the file system said; nothing is lost, as every record that matters
-    /// was synced.
+    /// An error of the file system. Nothing is lost then, as every record that matters was synced.
     pub fn finish(&self) -> Result<()> {
         self.manifest.lock().log.as_mut().map_or(Ok(()), ManifestLog::finish)
     }
 }
 
 impl Locked<'_> {
-    /// What the manifest folds to.
+    /// The state that the manifest folds to.
     pub fn state(&self) -> &ManifestState {
         &self.manifest.state
     }
 
-    /// The manifest that is written, to be spoilt.
+    /// The manifest that is written, for a test to spoil.
     #[cfg(any(test, feature = "testing"))]
     pub fn log_mut(&mut self) -> Option<&mut ManifestLog> {
         self.manifest.log.as_mut()
@@ -178,26 +176,27 @@ impl Locked<'_> {
         self.manifest.log.as_ref()
     }
 
-    /// What a log that is made now remembers of the manifest.
+    /// The manifest's identity and durable length, which a log made now remembers.
     pub fn in_force(&self) -> InForce {
         self.log().expect("a writable database has a manifest").in_force()
     }
 
-    /// Logs fields, durably, and folds them in.
+    /// Appends fields, durably, and folds them into the state.
     ///
     /// # Errors
-    /// `Internal` where they do not fold, with nothing written; what the manifest said. Each
-    /// turns writing off, and nothing changed then.
+    /// `Internal` if they do not fold, with nothing written; or an error of the manifest.
+    /// Each turns writing off, and leaves the state as it was.
     pub fn append(&mut self, fields: Vec<Field>) -> Result<()> {
         debug_assert!(!fields.is_empty(), "a record that says nothing");
         self.append_edits(fields, Vec::new(), true, || ())
     }
 
-    /// Logs fields and edits of trees, each with the keyspace and the version that it makes, in one
-    /// record, and folds them in. For [`Locked::install`].
+    /// Appends fields and edits of trees in one record, durably if asked, and folds them into the
+    /// state. Each edit comes with its keyspace and the version that it makes. For
+    /// [`Locked::install`].
     ///
     /// # Errors
-    /// As [`Locked::append`]: the edits may be in the manifest then all the same.
+    /// As [`Locked::append`]; the edits may then still be in the manifest.
     pub(crate) fn append_edits(
         &mut self,
         fields: Vec<Field>,
@@ -207,7 +206,7 @@ impl Locked<'_> {
     ) -> Result<()> {
         let mut record = Record(fields);
         let order_of = |id: &str| self.catalog.host.components.key_order(id);
-        // An open must be able to fold whatever is written.
+        // An open must be able to fold every record that is written.
         let change = match self.state().change(&record, &order_of) {
             Ok(change) => change,
             Err(error) => {
@@ -231,7 +230,7 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Turns writing off for what Windrow has made wrong.
+    /// Turns writing off for an error of Windrow's own.
     pub(crate) fn refuse(&self, error: Error) -> Error {
         self.catalog.host.set_background_error(&error);
         error
@@ -242,16 +241,16 @@ impl Locked<'_> {
         &self.catalog.host.next_file
     }
 
-    /// What removes files.
+    /// The deletion of files.
     pub fn cleanup(&self) -> &Cleanup {
         &self.catalog.cleanup
     }
 
-    /// Edits a tree before the database is written to: the manifest that it begins
-    /// with says it all. Returns the new version.
+    /// Edits a tree before the database is written to: the manifest that this open begins with will
+    /// include the edit. Returns the new version.
     ///
     /// # Errors
-    /// `Corruption` where the edit does not fit the version.
+    /// `Corruption` if the edit does not fit the version.
     pub fn edit_unlogged(
         &mut self,
         id: KeyspaceId,
@@ -263,8 +262,8 @@ impl Locked<'_> {
         Ok(keyspace.version.clone())
     }
 
-    /// Goes on in a manifest that was begun. One before it may be named by CURRENT
-    /// until the new one's log is there.
+    /// Goes on in a manifest that was begun. CURRENT may name the one before it until the new one's
+    /// log is there.
     pub fn adopt(&mut self, Begun { log, state }: Begun) {
         let (before, after) = (self.log().map(|old| old.number), log.number);
         invariant!(R8, before < Some(after), "manifest {after} comes after {before:?}");
@@ -279,7 +278,7 @@ impl Locked<'_> {
     /// Starts a new manifest when the old one is mostly history.
     ///
     /// # Errors
-    /// What the file system said, which turns writing off.
+    /// An error of the file system, which turns writing off.
     pub fn roll_if_wanted(&mut self, trees: &Trees) -> Result<()> {
         let Catalog { host, cleanup, durable, .. } = self.catalog;
         let bytes_min = host.settings.manifest_bytes;
@@ -292,7 +291,7 @@ impl Locked<'_> {
         let snapshot = self.state().snapshot();
         let created = ManifestLog::create(&host.env, &host.dir, number, &snapshot);
         if created.as_ref().is_err_and(is_out_of_descriptors) {
-            // The old one goes on until the next record finds some.
+            // The old one goes on until the next record finds free descriptors.
             cleanup.unlink(&names::manifest(number));
             return Ok(());
         }
@@ -313,7 +312,7 @@ impl Locked<'_> {
         finished.inspect_err(|error| host.set_background_error(error))
     }
 
-    /// The snapshot has every file anyway: with today's statistics.
+    /// Puts today's statistics into the state: the snapshot names every file anyway.
     fn keep_statistics(&mut self, trees: &Trees) -> Result<()> {
         for tree in trees.iter().filter(|tree| tree.reads.access.is_on()) {
             if let Some(keyspace) = self.manifest.state.keyspaces.get_mut(&tree.id) {

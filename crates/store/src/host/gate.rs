@@ -1,9 +1,8 @@
-//! The gate that a close shuts: how much work is under way, and whether more may
-//! begin.
+//! The gate that a close shuts: how much work is under way, and whether more may begin.
 //!
-//! Both are in one word, so that nothing begins once a close has seen that
-//! nothing is under way. (With a flag looked at before a job is queued, one was
-//! queued that flushed a memtable a second time, while the close itself did.)
+//! Both are in one word, so that nothing begins once a close has seen that nothing is under way.
+//! (With a flag that was checked before a job was queued, a job flushed a memtable a second time,
+//! while the close itself did.)
 //!
 //! Owns: that word. Never does: wait, or know what is under way.
 
@@ -23,13 +22,13 @@ pub struct Gate {
 impl Gate {
     /// Counts one more, unless the database is closing. Returns whether it did.
     pub fn enter(&self) -> bool {
-        // Not counted first and taken back: a close could see that and wait for
-        // a change that nobody tells of.
+        // Not counted first and taken back: a close could see that, and wait for a change that
+        // nobody announces.
         let one_more = |word| (word & CLOSING == 0).then_some(word + ONE);
         self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
     }
 
-    /// Counts one more for somebody who is counted.
+    /// Counts one more for work that is counted already.
     pub(crate) fn enter_again(&self) {
         let before = self.word.fetch_add(ONE, Ordering::Relaxed);
         invariant!(R14, before >= ONE, "work begins for somebody who is not counted");
@@ -38,7 +37,7 @@ impl Gate {
     /// Counts one less.
     pub fn leave(&self) {
         let before = self.word.fetch_sub(ONE, Ordering::AcqRel);
-        // In a drop: a panic there may be the second one.
+        // Debug only, as it runs in a drop: a panic there may be the second one.
         debug_invariant!(R14, before >= ONE, "something ends that did not begin");
     }
 

@@ -1,7 +1,7 @@
-//! What lies in a database directory, by the names of its files.
+//! The files in a database directory, by their names.
 //!
-//! Owns: which kinds and numbers are there, and that numbers are left for new
-//! files. Never does: look into a file, or decide whose it is (`remains.rs`).
+//! Owns: the kinds and numbers that are there, and the check that numbers are left for new files.
+//! Never does: look into a file, or decide whose it is (`remains.rs`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use windrow_format::names::{self, FileKind};
 /// File numbers that must be left at an open.
 const NUMBERS_MIN: u64 = 1 << 40;
 
-/// What lies in a database directory.
+/// The files in a database directory.
 #[derive(Clone, Default)]
 pub struct Listing {
     pub current: bool,
@@ -46,14 +46,14 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Whether there is a database, or what is left of one.
+    /// Whether there is a database, or the remains of one.
     pub fn holds_database(&self) -> bool {
         let files = [&self.tables, &self.wals, &self.manifests];
         self.current || files.iter().any(|numbers| !numbers.is_empty())
     }
 
-    /// Whether there are numbers left behind the largest, which may be a
-    /// stranger's. A number beyond the limit would be no name of ours.
+    /// Checks that numbers are left above the largest, which may be a stranger's. A number beyond
+    /// the limit would be no name of ours.
     pub fn check_numbers(&self, dir: &Path) -> Result<()> {
         let number = self.number_max();
         if number <= COUNTER_MAX - NUMBERS_MIN {
@@ -65,8 +65,8 @@ impl Listing {
         )))
     }
 
-    /// The largest file number in use, orphans' included (rule R8): a number
-    /// given again would be removed as the orphan it was.
+    /// The largest file number in use, orphans' included (rule R8): if a number were given out
+    /// again, its file would be removed as the orphan.
     pub fn number_max(&self) -> FileNumber {
         let sets = [&self.tables, &self.wals, &self.manifests, &self.temporary, &self.repairs];
         sets.iter().filter_map(|set| set.last().copied()).max().unwrap_or(0)

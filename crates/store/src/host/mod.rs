@@ -1,13 +1,13 @@
-//! What every part of an open database uses: the environment and the directory,
-//! the settings, events and counters, and whether writing is on.
+//! The context that every part of an open database uses: the environment and the directory, the
+//! settings, events and counters, and whether writing is on.
 //!
-//! Next to it is what needs nothing above it: `place` and `listing` (the directory), `readers` (other
-//! processes' leases), `write_state`, `shortage` (what is tried again), `workers` and `gate`
-//! (background work, and how a close ends it).
+//! The other modules here need nothing above this one: `place` and `listing` (the directory),
+//! `readers` (other processes' leases), `write_state`, `shortage` (jobs that are tried again),
+//! `workers` and `gate` (background work, and how a close ends it).
 //!
-//! Owns: the numbers and ids that it gives out, the list of snapshots, the time by
-//! which expiry is judged, who is woken when writing goes off, and waiting for a
-//! change. Never does: know what work there is, or change a file.
+//! Owns: the numbers and ids that it gives out, the list of snapshots, the time by which expiry is
+//! judged, the wake-up of writers when writing goes off, and waiting for a change. Never does: know
+//! what work there is, or change a file.
 
 pub mod gate;
 pub mod listing;
@@ -38,13 +38,13 @@ use windrow_read::options::{Components, Settings};
 use windrow_read::snapshots::{LiveSnapshots, SnapshotList};
 use windrow_read::stats::{Counters, PauseReason};
 
-/// A pause of a writer, being measured.
+/// A pause of a writer that is being measured.
 pub struct Pause {
     reason: PauseReason,
     begin_ns: u64,
 }
 
-/// What an open database is opened on.
+/// The arguments of an open, from which a [`Host`] is made.
 pub struct Ground {
     pub env: Env,
     pub place: Arc<Place>,
@@ -55,7 +55,7 @@ pub struct Ground {
     pub read_only: bool,
 }
 
-/// What every part of an open database uses.
+/// The context that every part of an open database uses.
 pub struct Host {
     pub env: Env,
     pub dir: PathBuf,
@@ -68,23 +68,23 @@ pub struct Host {
     pub components: Components,
     pub events: EventSink,
     pub counters: Arc<Counters>,
-    /// Told by the commit queue.
+    /// The last sequence number given out, asked of the commit queue.
     pub last_given: Arc<LastGiven>,
     pub write_state: WriteState,
     pub snapshots: SnapshotList,
     /// Monotonic time of the open.
     pub opened_ns: u64,
     pub next_file: AtomicU64,
-    /// Expiry was judged at this time by a merge, ms since 1970.
+    /// The latest time at which a merge judged expiry, in ms since 1970.
     pub time_floor_ms: AtomicU64,
     next_job: AtomicU64,
-    /// Wakes writers, who would wait in vain once writing is off.
+    /// Wakes writers, which would wait in vain once writing is off.
     wake_writers: OnceLock<Box<dyn Fn() + Send + Sync>>,
     progress: Progress,
 }
 
 impl Host {
-    /// File numbers and the time floor are those of an empty database.
+    /// Makes the context of an empty database: file numbers and the time floor are its.
     pub fn new(ground: Ground) -> Arc<Host> {
         let Ground { env, place, database_uid, settings, shares, components, read_only } = ground;
         let (instance_id, opened_ns) = (env.random.next_u64(), env.clock.monotonic_ns());
@@ -111,14 +111,14 @@ impl Host {
         })
     }
 
-    /// The first file number, and the time before which expiry is never judged, of
-    /// a database that exists.
+    /// Sets the first file number, and the time before which expiry is never judged, for a database
+    /// that exists.
     pub fn go_on_from(&self, next_file: FileNumber, time_floor_ms: u64) {
         self.next_file.store(next_file, Ordering::Relaxed);
         self.time_floor_ms.store(time_floor_ms, Ordering::Relaxed);
     }
 
-    /// From here on writers are woken in this way when writing goes off.
+    /// Sets how writers are woken when writing goes off.
     pub(crate) fn wake_writers_by(&self, wake: impl Fn() + Send + Sync + 'static) {
         let _ = self.wake_writers.set(Box::new(wake));
     }
@@ -133,8 +133,8 @@ impl Host {
         self.next_job.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The wall clock as this database judges expiry by: never before the
-    /// time that a merge judged by.
+    /// The wall clock by which this database judges expiry: never before the time that a merge
+    /// judged by.
     #[inline]
     pub fn now_ms(&self) -> u64 {
         self.env.clock.wall_ms().max(self.time_floor_ms.load(Ordering::Relaxed))
@@ -145,8 +145,8 @@ impl Host {
         self.judge_ms_under(&self.snapshots.held())
     }
 
-    /// The same, while these snapshots are held: none may miss an entry that
-    /// had not expired by its own time.
+    /// The time by which a merge would judge expiry while these snapshots are held: none may miss
+    /// an entry that had not expired by its own time.
     pub(crate) fn judge_ms_under(&self, held: &LiveSnapshots) -> u64 {
         held.time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
     }
@@ -167,10 +167,10 @@ impl Host {
         }
     }
 
-    /// Turns writing off after a failure, and wakes whoever would wait in vain.
+    /// Turns writing off after a failure, and wakes the writers, which would wait in vain.
     pub fn set_background_error(&self, error: &Error) {
-        // What failed since the directory was taken away is told as that. The file
-        // system may be what panicked: one that does so again says nothing.
+        // A failure after the directory was taken away is reported as that loss. The file system
+        // itself may have panicked: if it does so again here, the check reports nothing.
         let look = catch_unwind(AssertUnwindSafe(|| self.place.check()));
         let taken = look.ok().and_then(Result::err);
         let error = taken.as_ref().unwrap_or(error);
@@ -196,12 +196,12 @@ impl Host {
         self.progress.wait_until(|| self.env.jobs.step(), done)
     }
 
-    /// Tells those who wait that something changed.
+    /// Tells the waiting threads that something changed.
     pub fn note_progress(&self) {
         self.progress.note();
     }
 
-    /// Makes a writer wait until `done`, or writing is off, and records why.
+    /// Makes a writer wait until `done`, or until writing is off, and records why.
     pub fn pause(&self, reason: PauseReason, done: impl Fn() -> bool) {
         let pause = self.pause_begin(reason);
         self.wait_until(|| (done() || self.write_state.check().is_err()).then_some(()));

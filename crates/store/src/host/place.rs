@@ -1,23 +1,22 @@
-//! The place of a database: its directory, which is held open, and the files in
-//! it that say that it is still this database's alone.
+//! The place of a database: its directory, which is held open, and the files in it that say that it
+//! is still this database's alone.
 //!
-//! Every path of the database goes through the directory that was opened, not
-//! through its name: after a change of the process's directory, or a move of
-//! this one, all goes on where it was. What lies at the old name is another's.
+//! Every path of the database goes through the directory that was opened, not through its name:
+//! after a change of the process's directory, or a move of this one, all goes on where it was.
+//! Files at the old name belong to something else.
 //!
-//! A directory may also be deleted, or get the files of a backup, under a
-//! running database. Then LOCK is no longer the file that was locked, or CURRENT
-//! no longer says what it was made to say, and whatever is written goes nowhere
-//! or ruins what was restored. So both are looked at before a record goes into
-//! the manifest, before CURRENT is replaced and a file is removed, where a log is
-//! synced for somebody who waits, as time goes by, and at both ends of a close.
-//! It costs two system calls each time, and none in a write that is not synced.
+//! A directory may also be deleted, or get the files of a backup, under a running database. Then
+//! LOCK is no longer the file that was locked, or CURRENT no longer has its expected contents, and
+//! every write goes nowhere or ruins the restored database. So both are checked before a record
+//! goes into the manifest, before CURRENT is replaced and a file is removed, where a log is synced
+//! for a waiting thread, as time goes by, and at both ends of a close. It costs two system calls
+//! each time, and none in a write that is not synced.
 //!
-//! Rejected: comparing the directory with what its name leads to, which cannot
-//! tell a move, after which nothing is wrong, from a replacement. Rejected: a
-//! look at every write, which would take longer than the write.
+//! Rejected: comparing the directory with the one that its name leads to, which cannot tell a move,
+//! after which nothing is wrong, from a replacement. Rejected: a look at every write, which would
+//! take longer than the write.
 //!
-//! Owns: what LOCK and CURRENT were. Never does: turn writing off by itself.
+//! Owns: the identity of LOCK and the contents of CURRENT. Never does: turn writing off by itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,8 +29,8 @@ use windrow_format::names;
 use windrow_format::owner::{Owner, of_head};
 use windrow_read::lock_ranks;
 
-/// The environment in which `dir` is held open, and the path of it that means
-/// the same wherever the process goes.
+/// Returns the environment in which `dir` is held open, and a path of it that means the same
+/// wherever the process goes.
 ///
 /// # Errors
 /// `Io` if it is absent or no directory.
@@ -41,15 +40,15 @@ pub fn enter(env: &Env, dir: &Path) -> Result<(Env, PathBuf)> {
     Ok((Env { fs, ..env.clone() }, dir))
 }
 
-/// What CURRENT may be.
+/// The contents that CURRENT may have.
 #[derive(Default)]
 struct Expected {
-    /// Its contents: one, or while it is being replaced two. `None` as long as
-    /// nobody has said; empty where there is none.
+    /// Its contents: one, or while it is being replaced two. `None` until they are said; empty if
+    /// there is no file.
     contents: Option<Vec<Vec<u8>>>,
     /// There was none, and the first one is not known to be there: it may be absent.
     may_be_absent: bool,
-    /// How it was when its contents were last compared.
+    /// Its stamp when its contents were last compared.
     seen: Option<Stamp>,
 }
 
@@ -57,20 +56,20 @@ struct Expected {
 pub struct Place {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
-    /// The file that is locked, where one is.
+    /// The file that is locked, if one is.
     lock: Option<FileId>,
     current: Mutex<Expected>,
 }
 
 impl Place {
-    /// The place of who has locked it, by an environment that holds `dir` open.
+    /// The place of an open that has locked it. `env` holds `dir` open.
     pub fn new(env: &Env, dir: &Path, lock: &dyn FileLock) -> Arc<Place> {
         let (fs, dir) = (env.fs.clone(), dir.to_path_buf());
         let current = Mutex::new(lock_ranks::PLACE, Expected::default());
         Arc::new(Place { fs, dir, lock: lock.id(), current })
     }
 
-    /// The place of who has not, and does not say what CURRENT is to be.
+    /// The place of an open that has not locked it, and does not say what CURRENT must contain.
     pub fn unlocked(env: &Env, dir: &Path) -> Arc<Place> {
         let (fs, dir) = (env.fs.clone(), dir.to_path_buf());
         let current = Mutex::new(lock_ranks::PLACE, Expected::default());
@@ -82,7 +81,7 @@ impl Place {
         &self.dir
     }
 
-    /// From here on CURRENT is to be what it was found to be, or absent.
+    /// From here on CURRENT must be as it was found, or absent.
     pub fn found(&self, current: Option<&Current>) {
         let contents = current.iter().map(|current| current.encode()).collect();
         let mut expected = self.current.lock();
@@ -97,7 +96,7 @@ impl Place {
         }
     }
 
-    /// From here on CURRENT is to be this, and nothing else.
+    /// From here on CURRENT must be this, and nothing else.
     pub fn replaced(&self, current: &Current) {
         let mut expected = self.current.lock();
         expected.contents = Some(vec![current.encode()]);
@@ -107,8 +106,8 @@ impl Place {
     /// Whether the files of the database are still where it writes.
     ///
     /// # Errors
-    /// `Io` that says what was deleted or replaced. A look that failed says
-    /// nothing: what is to be done next will.
+    /// `Io` that names the file that was deleted or replaced. A check that could not be made
+    /// reports nothing: the next operation on the file will.
     pub fn check(&self) -> Result<()> {
         if let Some(lock) = self.lock {
             let found = self.fs.stamp(&self.dir.join(names::LOCK));
@@ -121,8 +120,7 @@ impl Place {
         self.check_current()
     }
 
-    /// Whether the name of an open file of the database stands for it still, and
-    /// nobody has cut it.
+    /// Whether the name of an open file of the database still leads to it, and nobody has cut it.
     ///
     /// # Errors
     /// As [`Place::check`].
@@ -152,7 +150,7 @@ impl Place {
             Some(_) => match self.fs.read_all(&path) {
                 Ok(bytes) if contents.contains(&bytes) => true,
                 Ok(bytes) if is_of_another(&bytes) => false,
-                // Damage, or half a copy: nothing that says whose it is.
+                // Damage, or half a copy: it does not say whose it is.
                 Ok(_) | Err(_) => return Ok(()),
             },
         };
@@ -176,7 +174,7 @@ impl Place {
     }
 }
 
-/// Whether a CURRENT that is not the one expected was meant to be one.
+/// Whether a CURRENT with other contents than expected was meant to be one.
 fn is_of_another(bytes: &[u8]) -> bool {
     match Current::decode(bytes) {
         Ok(_) => true,

@@ -1,13 +1,13 @@
-//! The sizes that policies read: the user's, and where those are silent what suits the policy.
+//! The sizes that policies read: the user's, and for those not set the ones that suit the policy.
 //!
-//! Owns: which of them wins. Never does: decide what suits (`windrow_plan::sizes`).
+//! Owns: the choice between the two. Never does: decide which sizes suit (`windrow_plan::sizes`).
 
 use windrow_plan::usage::Use;
 use windrow_plan::{Policy, Settings as PlanSettings};
 use windrow_read::budget::Shares;
 use windrow_read::options::Settings;
 
-/// The sizes of a keyspace with this policy.
+/// Returns the sizes of a keyspace with this policy.
 pub fn plan_settings(settings: &Settings, shares: &Shares, policy: &Policy) -> PlanSettings {
     let sizes = policy.sizes(shares.memtable_bytes);
     let (file, base) = (sizes.file_bytes, sizes.level_base_bytes);
@@ -23,7 +23,7 @@ pub fn plan_settings(settings: &Settings, shares: &Shares, policy: &Policy) -> P
     }
 }
 
-/// The sizes of a keyspace of this use.
+/// Returns the sizes of a keyspace of this use.
 pub(crate) fn for_use(settings: &Settings, sizes: PlanSettings, usage: Use) -> PlanSettings {
     PlanSettings {
         file_price_percent: usage.file_price_percent(),

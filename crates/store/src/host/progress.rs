@@ -1,13 +1,13 @@
-//! Waiting for background work: one counter of changes, for everything that
-//! somebody may wait for.
+//! Waiting for background work: one counter of changes, for everything that a thread may wait for.
 //!
-//! Changes are few and waits rare, so whoever waits looks again at every
-//! change. Never does: know what is waited for.
+//! Changes are few and waits rare, so a waiting thread looks again at every change.
+//!
+//! Owns: the counter. Never does: know what is waited for.
 
 use windrow_env::sync::{Condvar, Mutex};
 use windrow_read::lock_ranks;
 
-/// Counts changes that somebody may wait for.
+/// Counts the changes that threads wait for.
 pub struct Progress {
     generation: Mutex<u64>,
     changed: Condvar,
@@ -21,14 +21,14 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Tells those who wait that something changed.
+    /// Tells the waiting threads that something changed.
     pub fn note(&self) {
         *self.generation.lock() += 1;
         self.changed.notify_all();
     }
 
-    /// Waits until `done` answers. Where `step` did some of the work itself, it
-    /// is asked again instead.
+    /// Waits until `done` answers. If `step` did some of the work itself, `done` is asked again
+    /// instead.
     pub fn wait_until<T>(&self, step: impl Fn() -> bool, mut done: impl FnMut() -> Option<T>) -> T {
         loop {
             let seen = *self.generation.lock();

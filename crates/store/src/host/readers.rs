@@ -1,23 +1,22 @@
 //! Processes that read a database next to its writer: their leases.
 //!
-//! A reader holds a lease in the directory for as long as it lives, in which it says how
-//! much of the manifest it has read. The writer removes a file only when every reader that
-//! is alive has read the record by which the file left the tree, and needs no state of
-//! before. Both sides rest on an order: the reader has its lease before it reads CURRENT,
-//! and the writer has the record in the manifest before it looks for leases. So a reader
-//! that the writer did not see reads that record.
+//! A reader holds a lease in the directory for as long as it reads. The lease says how much of the
+//! manifest it has read. The writer removes a file only when every live reader has read the record
+//! by which the file left the tree, and needs no earlier state. Both sides rest on an order: the
+//! reader has its lease before it reads CURRENT, and the writer has the record in the manifest
+//! before it looks for leases. So a reader that the writer did not see reads that record.
 //!
 //! A reader that is stopped would keep every file. So the writer may take a lease away
-//! (`cleanup.rs` decides when): it removes the lease's file, and the reader, which finds
-//! another or none in its place, knows that what it has read may be gone. It looks there after
-//! each refresh, and where a file is missing.
+//! (`cleanup.rs` decides when): it removes the lease's file. The reader finds another file or none
+//! in its place, and knows that files it needs may be gone. It looks there after each refresh, and
+//! when a file is missing.
 //!
-//! A reader takes the first place that is free; so all places below its own were there then.
-//! The writer alone removes leases, of readers that are gone too, and remembers how many places it
-//! has seen. So it finds every lease by asking for one place after the other, though some be
-//! missing, and a writer that has just begun lists the directory.
+//! A reader takes the first place that is free; so all places below its own existed then. The
+//! writer alone removes leases, also of readers that are gone, and remembers how many places it has
+//! seen. So it finds every lease by asking for one place after the other, even if some are missing.
+//! A writer that has just begun lists the directory.
 //!
-//! Owns: the places of leases, and what they say. Never does: remove another file.
+//! Owns: the places of leases, and their contents. Never does: remove another file.
 
 use crate::host::listing::Listing;
 use std::path::{Path, PathBuf};
@@ -35,7 +34,7 @@ const READERS_MAX: u64 = 4096;
 pub struct ReaderLease {
     lease: Box<dyn Lease>,
     path: PathBuf,
-    /// What it says.
+    /// The length of the manifest that it says is read.
     read: Length,
     /// The writer has taken one away that was held before this one.
     was_lost: bool,
@@ -45,7 +44,7 @@ impl ReaderLease {
     /// Takes the first place that is free. From here on no file is removed.
     ///
     /// # Errors
-    /// `Busy` if all are taken; `Io` where no file can be made in the directory.
+    /// `Busy` if all are taken; `Io` if no file can be made in the directory.
     pub fn take(env: &Env, dir: &Path) -> Result<ReaderLease> {
         let mut place = 0;
         while place < READERS_MAX {
@@ -58,10 +57,10 @@ impl ReaderLease {
                 }
                 Err(error) => return Err(error.context(WHY)),
             };
-            // Its last holder may have left something else.
+            // Its last holder may have left another length.
             let read = Length::default();
             lease.write(&lease::encode(read)).map_err(|error| error.context(WHY))?;
-            // A place that was busy may have gone since: the writer is not to stop looking there.
+            // A place that was busy may have gone since: the writer must not stop looking there.
             if is_first_gap(env, dir, place)? {
                 return Ok(ReaderLease { lease, path, read, was_lost: false });
             }
@@ -76,7 +75,7 @@ impl ReaderLease {
     /// Files that left the tree up to there may be removed.
     ///
     /// # Errors
-    /// `Io`; the lease may say that nothing was read then, which keeps everything.
+    /// `Io`; the lease may then say that nothing was read, which keeps everything.
     pub fn let_go_before(&mut self, read: Length) -> Result<()> {
         debug_assert!(self.read <= read, "a reader needs again what it let go");
         if read != self.read {
@@ -86,10 +85,10 @@ impl ReaderLease {
         Ok(())
     }
 
-    /// Whether the writer has taken the lease away: what it was to keep may be gone.
+    /// Whether the writer has taken the lease away: the files that it kept may be gone.
     ///
     /// # Errors
-    /// `Io` where it cannot be told.
+    /// `Io` if that cannot be found out.
     pub fn is_lost(&self, fs: &dyn FileSystem) -> Result<bool> {
         let there = fs.stamp(&self.path)?.map(|stamp| stamp.id);
         Ok(there != Some(self.lease.id()))
@@ -104,14 +103,14 @@ impl ReaderLease {
         Ok(())
     }
 
-    /// What a reader is told that misses a file, if a lease that kept it was taken away.
+    /// The error for a reader that misses a file, if a lease that kept the file was taken away.
     pub fn loss(&self, fs: &dyn FileSystem) -> Option<Error> {
         let is_lost = || self.is_lost(fs).unwrap_or(false);
         (self.was_lost || is_lost()).then(|| Error::new(ErrorKind::Closed, LOST))
     }
 }
 
-/// What a follower is told of a moment whose files are gone.
+/// The error text for a follower whose moment has lost its files.
 pub const LOST: &str = "the follower was too far behind, and the writer has removed files \
     that this state of the database needs (`followers_keep_bytes`): refresh the follower, and \
     read from its `db` again";
@@ -126,7 +125,7 @@ fn is_first_gap(env: &Env, dir: &Path, place: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// What an error that keeps somebody from reading is told with.
+/// The context of an error that keeps a process from reading.
 const WHY: &str = "a process that reads next to a writer needs a lease in the directory, so that \
                    no file is removed under it";
 
@@ -134,14 +133,14 @@ fn path(dir: &Path, place: u64) -> PathBuf {
     dir.join(names::reader(place))
 }
 
-/// Who reads next to this process, as far as leases tell.
+/// The processes that read next to this one, by their leases.
 #[derive(Debug, Default)]
 pub struct Readers {
     /// How many places there may be; `None` before the directory was listed.
     places: Option<u64>,
 }
 
-/// A reader that is alive.
+/// A reader that holds its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
     place: u64,
@@ -150,15 +149,15 @@ pub struct Reader {
 }
 
 impl Readers {
-    /// Everybody who reads now.
+    /// All readers of this moment.
     ///
     /// # Errors
-    /// `Io` where it cannot be told.
+    /// `Io` if that cannot be found out.
     pub fn live(&mut self, env: &Env, dir: &Path) -> Result<Vec<Reader>> {
         let mut live = Vec::new();
         self.each(env, dir, |place, path, state| {
             if state == LeaseState::Live {
-                // It may be written to just now.
+                // The reader may be writing to it at this moment.
                 let read = env.fs.read_all(path).and_then(|bytes| lease::decode(&bytes));
                 let read = read.unwrap_or_default();
                 unless_mutant!(ReadersIgnored, live.push(Reader { place, read }));
@@ -178,14 +177,14 @@ impl Readers {
         any && looked.is_ok()
     }
 
-    /// Removes the leases of readers that are gone. The writer alone does.
+    /// Removes the leases of readers that are gone. Only the writer does.
     ///
     /// # Errors
     /// `Io`.
     pub(crate) fn remove_free(&mut self, env: &Env, dir: &Path) -> Result<()> {
         self.each(env, dir, |_, path, state| {
             if state == LeaseState::Free {
-                // While it is locked nobody takes it who would not see that it is gone.
+                // While it is locked, a reader that takes it would see that it is gone.
                 let Ok(_taken) = env.fs.lease(path) else { return Ok(()) };
                 env.fs.remove(path)?;
             }
@@ -193,7 +192,7 @@ impl Readers {
         })
     }
 
-    /// Takes a reader's lease away. The writer alone does.
+    /// Takes a reader's lease away. Only the writer does.
     ///
     /// # Errors
     /// `Io`.
@@ -217,7 +216,7 @@ impl Readers {
                 LeaseState::Absent if places <= place => break,
                 LeaseState::Absent => continue,
                 state => {
-                    // Known before it is removed.
+                    // Counted before it is removed.
                     places = places.max(place + 1);
                     self.places = Some(places);
                     at(place, &path, state)?;
@@ -230,8 +229,8 @@ impl Readers {
 }
 
 /// # Errors
-/// `Busy` if somebody reads the database: what is to be done would ruin what it reads;
-/// `Io` where that cannot be told.
+/// `Busy` if another process reads the database: the caller's next step would ruin the files that
+/// it reads; `Io` if that cannot be found out.
 pub fn refuse_readers(env: &Env, dir: &Path) -> Result<()> {
     match Readers::default().live(env, dir)?.is_empty() {
         true => Ok(()),

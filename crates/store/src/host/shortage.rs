@@ -1,38 +1,38 @@
 //! Background work that found no room on the device.
 //!
-//! Such a failure changed nothing and is no background error: what was to be flushed
-//! is still in memory and in a log, and what was to be merged is as it was. So the
-//! job is tried again, after longer and longer delays, and at once when somebody asks
-//! for what it does. Meanwhile writes go on while they fit into memory and the log. A
-//! write that does not fit is refused with the job's error, before anything of it is
-//! written. Rejected: to turn writing off (a merge that needs more room than
-//! there is would keep out the deletes that make room); to have writers wait
-//! (nobody says when there will be room).
+//! Such a failure changed nothing and is no background error: a memtable is still in memory and in
+//! a log, and the inputs of a merge are as they were. So the job is tried again, after longer and
+//! longer delays, and at once when a caller asks for its effect. Meanwhile writes go on while they
+//! fit into memory and the log. A write that does not fit is refused with the job's error, before
+//! anything of it is written. Rejected: to turn writing off (a merge that needs more room than
+//! there is would keep out the deletes that make room); to have writers wait (nobody says when
+//! there will be room).
 //!
-//! A merge that reads more than there is room for may all the same fit, since it drops what newer
-//! entries hide; nobody knows before. So the policy is asked for one that surely fits first
-//! (`plan/src/pick/scarce.rs`). Only where there is none the large one is tried, and again
-//! only once it is another one or there is more room: one that finds none has written
-//! all the room there is, and merges in a loop took a core.
-//! Owns: when flushes, and a tree's merges, are tried again. Never does: try again
-//! what touched the log, the manifest or a directory's names: that is a background error.
+//! A merge that reads more than there is room for may still fit, since it drops entries that newer
+//! ones hide; nobody knows before. So the policy is asked for one that surely fits first
+//! (`plan/src/pick/scarce.rs`). Only if there is none, the large one is tried. It is tried again
+//! only once it is another one or there is more room: an attempt that fails has written all the
+//! room there is, and merges in a loop took a core.
+//!
+//! Owns: when flushes, and a tree's merges, are tried again. Never does: try again a job that
+//! touched the log, the manifest or a directory's names: that is a background error.
 
 use crate::host::Host;
 use windrow_base::{Error, ErrorKind, FileNumber, Result};
 use windrow_plan::{Decision, Merge};
 
-/// Until the first further attempt, in ns; doubled by each that fails.
+/// The delay before the second attempt, in ns; each failure doubles it.
 const DELAY_NS_MIN: u64 = 10_000_000;
-/// At most.
+/// The longest delay, in ns.
 const DELAY_NS_MAX: u64 = 2_000_000_000;
 
-/// How much more room there is to be at least before the same merge is tried again.
+/// The room that must have been added, at the least, before the same merge is tried again.
 const ROOM_BYTES_MIN: u64 = 64 << 10;
 
 /// When a kind of job of a tree is tried again.
 #[derive(Default)]
 pub struct Retry {
-    /// Why the last attempt failed; `None` where it did not.
+    /// Why the last attempt failed; `None` if it did not.
     error: Option<Error>,
     until_ns: u64,
     delay_ns: u64,
@@ -45,12 +45,12 @@ impl Retry {
         self.error = Some(error.clone());
     }
 
-    /// The next attempt may begin, and what came of the last is of no matter.
+    /// Allows the next attempt at once, whatever came of the last.
     pub fn ask(&mut self) {
         (self.error, self.until_ns) = (None, 0);
     }
 
-    /// The next attempt may begin.
+    /// Whether the next attempt may begin.
     pub fn is_due(&self, now_ns: u64) -> bool {
         self.error.is_none() || self.until_ns <= now_ns
     }
@@ -60,7 +60,7 @@ impl Retry {
         self.error.as_ref()
     }
 
-    /// Notes how an attempt ended. Whether it is to be tried again later.
+    /// Notes how an attempt ended. Returns whether it should be tried again later.
     pub fn note(&mut self, host: &Host, result: &Result<()>) -> bool {
         match result {
             Ok(()) => *self = Retry::default(),
@@ -74,15 +74,15 @@ impl Retry {
     }
 }
 
-/// The last merge of a tree that was begun though it might find no room.
+/// The last merge of a tree that was begun although there might be too little room.
 #[derive(Default)]
 pub struct Attempt {
     /// The tables that it reads, in its order.
     files: Vec<FileNumber>,
-    /// How much room there was for merges, in bytes.
+    /// The room that there was for merges, in bytes.
     room_bytes: u64,
     retry: Retry,
-    /// What was picked last is not tried.
+    /// Whether the merge that was picked last is held back.
     is_held: bool,
 }
 
@@ -99,7 +99,7 @@ impl Attempt {
         !self.is_held
     }
 
-    /// Another merge is due first, or none.
+    /// Notes that another merge is due first, or none.
     pub fn let_go(&mut self) {
         self.is_held = false;
     }
@@ -123,7 +123,7 @@ impl Attempt {
 
 #[cfg(any(test, feature = "testing"))]
 impl Attempt {
-    /// One that failed, and is not tried again.
+    /// An attempt that failed, and is not made again.
     pub fn held() -> Attempt {
         let mut attempt = Attempt { is_held: true, ..Attempt::default() };
         attempt.retry.failed(&Error::new(ErrorKind::NoSpace, "no room (simulated)"), 0);

@@ -1,8 +1,8 @@
-//! Work that a close waits for: background jobs, and what a user's thread does
-//! to the files of a database besides reading and writing it.
+//! Work that a close waits for: background jobs, and work of a user's thread on the files of a
+//! database besides reads and writes.
 //!
-//! Owns: the gate, how many merges run, and whom a thread works for. A panic in such work turns
-//! writing off. Never does: decide what is due.
+//! Owns: the gate, how many merges run, and which databases a thread works for. A panic in such
+//! work turns writing off. Never does: decide what is due.
 
 use crate::host::Host;
 use crate::host::gate::Gate;
@@ -15,14 +15,14 @@ use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::AtomicUsize;
 
 windrow_env::sync::thread_local! {
-    /// The databases whose work this thread does, the innermost last: it may
-    /// call a filter or a listener, and that whatever it likes.
+    /// The databases for which this thread works, the innermost last: it may call a filter or a
+    /// listener, which may call any database.
     // Not const: the model checkers' threads have their own form of this.
     #[allow(clippy::missing_const_for_thread_local)]
     static WORKING_FOR: RefCell<Vec<u64>> = RefCell::new(Vec::new());
 }
 
-/// While it lives, the thread works for a database.
+/// While it exists, the thread works for a database.
 struct Working;
 
 impl Working {
@@ -41,16 +41,16 @@ impl Drop for Working {
 
 /// Whether this thread is in some database's work: it must not wait for jobs.
 pub fn is_working() -> bool {
-    // Where the thread is going down, it is in none.
+    // A thread that is being destroyed is in none.
     WORKING_FOR.try_with(|ids| !ids.borrow().is_empty()).unwrap_or(false)
 }
 
-/// The error of whatever comes after a close.
+/// The error of every call after a close.
 pub fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the database was closed")
 }
 
-/// Something is under way for as long as this lives.
+/// Work is under way for as long as this exists.
 pub struct Underway(Arc<Workers>);
 
 impl Drop for Underway {
@@ -73,18 +73,18 @@ impl Underway {
     }
 }
 
-/// What somebody asks of whoever decides what is due.
+/// A request to the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kick {
     /// Work may be due.
     MayBeDue,
-    /// What waits to be tried again is waited for: it is due now.
+    /// A caller waits for work that is held back for a later attempt: it is due now.
     RetryNow,
 }
 
 /// Runs the work of a database.
 pub struct Workers {
-    /// Who decides what is due, which whoever has something for him does not know.
+    /// The scheduler, which this file does not know by type.
     kicked: OnceLock<Box<dyn Fn(Kick) + Send + Sync>>,
     host: Arc<Host>,
     pub gate: Gate,
@@ -101,20 +101,20 @@ impl Workers {
         })
     }
 
-    /// From here on this begins what is due when somebody asks for it.
+    /// Sets the function that begins due work on a request.
     pub(crate) fn kick_by(&self, begin: impl Fn(Kick) + Send + Sync + 'static) {
         let is_first = self.kicked.set(Box::new(begin)).is_ok();
         debug_assert!(is_first, "two decide what is due");
     }
 
-    /// Has what is due begun.
+    /// Has due work begun.
     pub fn kick(&self, kick: Kick) {
         if let Some(begin) = self.kicked.get() {
             begin(kick);
         }
     }
 
-    /// Begins something that a close must wait for.
+    /// Begins work that a close must wait for.
     ///
     /// # Errors
     /// `Closed` if the database is closing.
@@ -122,7 +122,7 @@ impl Workers {
         if self.gate.enter() { Ok(Underway(self.clone())) } else { Err(closed()) }
     }
 
-    /// Returns once nothing is under way, for whoever has closed the gate.
+    /// Returns once nothing is under way. For the thread that has closed the gate.
     pub fn wait_quiet(&self) {
         self.host.wait_until(|| self.gate.is_quiet().then_some(()));
     }
@@ -132,20 +132,18 @@ impl Workers {
         if self.gate.is_closing() { Err(closed()) } else { Ok(()) }
     }
 
-    /// Most merges at a time. A flush that finds no thread free is run by a
-    /// merge in between.
+    /// Most merges at a time. A flush that finds no thread free is run by a merge, between two of
+    /// its entries.
     pub fn merges_max(&self) -> usize {
         self.host.env.jobs.parallelism()
     }
 
-    /// Runs background work. A panic in it turns writing off, and nothing
-    /// is returned.
+    /// Runs background work. If it panics, turns writing off and returns `None`.
     pub fn contain<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         self.watch("a background job", work).ok()
     }
 
-    /// Runs what is background work but for the thread, which is a user's: a
-    /// panic in it turns writing off, too, and then goes on.
+    /// Runs work on a user's thread. A panic in it turns writing off, too, and then goes on.
     pub fn contain_panics<T>(&self, work: impl FnOnce() -> T) -> T {
         self.watch("a compaction", work).unwrap_or_else(|panic| resume_unwind(panic))
     }

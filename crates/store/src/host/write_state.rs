@@ -1,9 +1,9 @@
-//! Whether writing is on: once a write to the log, the manifest or the directory has
-//! failed, no later write is acknowledged (rule R13) until the database is opened
-//! again or, where the cause can go away, resumed (`resume.rs`). Reads go on.
+//! Whether writing is on: once a write to the log, the manifest or the directory has failed, no
+//! later write is acknowledged (rule R13) until the database is opened again or, if the cause can
+//! go away, resumed (`resume.rs`). Reads go on.
 //!
-//! Owns the first failure; one that cannot go away takes the place of one that
-//! can. Never does: decide that it is over.
+//! Owns: the first failure; one that cannot go away takes the place of one that can. Never does:
+//! decide that it is over.
 
 use std::any::Any;
 use windrow_base::{Error, ErrorKind, Result, debug_invariant, invariant};
@@ -20,7 +20,7 @@ const CLOSED: u8 = 3;
 
 /// Whether the database takes writes, and why not.
 pub struct WriteState {
-    /// The one that opened the database: in any other all is refused.
+    /// The process that opened the database: in any other, every call is refused.
     process: Process,
     state: AtomicU8,
     cause: Mutex<Option<Error>>,
@@ -66,8 +66,8 @@ impl WriteState {
         }
     }
 
-    /// The same where writing was off a moment ago: a resume may have turned it on
-    /// since, and have taken the cause away.
+    /// Checks again after writing was off a moment ago: a resume may have turned it on since, and
+    /// have taken the cause away.
     #[cold]
     fn check_failed(&self) -> Result<()> {
         let cause = self.cause.lock();
@@ -103,8 +103,8 @@ impl WriteState {
         }
     }
 
-    /// Turns writing off. Returns whether this was the first failure. Of an error that
-    /// only follows from another one it is that one which counts.
+    /// Turns writing off. Returns whether this was the first failure. For an error that only
+    /// follows from another one, the other one counts.
     pub fn set_background_error(&self, error: &Error) -> bool {
         let error = error.first_failure();
         let mut cause = self.cause.lock();
@@ -127,11 +127,11 @@ impl WriteState {
         true
     }
 
-    /// Turns writing on again: the cause is gone, and all that it left in doubt is
-    /// settled. Nobody waits for a write of before.
+    /// Turns writing on again: the cause is gone, and every doubt that it left is settled. No
+    /// thread waits for a write from before.
     ///
     /// # Errors
-    /// `ReadOnly` where another failure came meanwhile that cannot go away.
+    /// `ReadOnly` if another failure came meanwhile that cannot go away.
     pub fn reset(&self) -> Result<()> {
         let mut cause = self.cause.lock();
         if self.state.load(Ordering::Acquire) != FAILED {
@@ -148,7 +148,7 @@ impl WriteState {
 
     /// Marks the database closed; reads and writes fail from here on.
     pub fn close(&self) {
-        // Under the lock: a failure that is being noted would take the place of this.
+        // Under the lock: a failure that is being noted would overwrite this.
         let _cause = self.cause.lock();
         self.state.store(CLOSED, Ordering::Release);
     }
@@ -165,7 +165,7 @@ impl WriteState {
     }
 }
 
-/// What a write is refused with after this failure.
+/// The error of a write after this failure.
 #[cold]
 fn background_error(cause: &Error) -> Error {
     let way = if can_go_away(cause) { "resumed or reopened" } else { "reopened" };
@@ -173,10 +173,10 @@ fn background_error(cause: &Error) -> Error {
     Error::new(ErrorKind::ReadOnly, text).with_source(cause.clone())
 }
 
-/// Whether what an error says can end while the database stays open: what the
-/// system refused (a full device, too many open files, a failed write) may do
-/// better another time, into other files. Damage does not, nor a panic, of which
-/// nobody knows what it left half done.
+/// Whether the cause of an error can end while the database stays open. An operation that the
+/// system refused (a full device, too many open files, a failed write) may succeed another time,
+/// into other files. Damage does not go away, nor does a panic: nobody knows what it left half
+/// done.
 pub fn can_go_away(error: &Error) -> bool {
     use std::error::Error as _;
     match error.kind() {
@@ -186,10 +186,10 @@ pub fn can_go_away(error: &Error) -> bool {
     }
 }
 
-/// What a panic carries.
+/// The payload of a panic.
 pub type Panic = Box<dyn Any + Send>;
 
-/// The error that a panic in `what` turns writing off with.
+/// The error with which a panic in `what` turns writing off.
 pub fn panicked(what: &str, panic: &Panic) -> Error {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -235,24 +235,24 @@ mod tests {
         assert!(error.message().contains("full"), "{error}");
         assert!(write_state.check_read().is_ok());
         assert!(error.message().contains("resumed or reopened"), "{error}");
-        // What follows from it is not the cause, though it may be told first.
+        // An error that follows from another is not the cause, even if it is reported first.
         let following = Error::after(&Error::new(ErrorKind::NoSpace, "full"), "an earlier write");
         assert!(!write_state.set_background_error(&following));
         let other = WriteState::new(false);
         assert!(other.set_background_error(&following));
         assert_eq!(other.cause().unwrap().message(), "full");
-        // A panic is no matter of room.
+        // More room does not undo a panic.
         assert!(!write_state.set_background_error(&Error::new(ErrorKind::Io, "a job panicked")));
         let error = write_state.check().unwrap_err();
         assert!(error.message().contains("panicked") && !error.message().contains("resumed"));
-        // What came meanwhile and cannot go away is not forgotten.
+        // A failure that came meanwhile and cannot go away is not forgotten.
         assert!(write_state.reset().unwrap_err().message().contains("panicked"));
         assert!(write_state.check().is_err() && write_state.cause().is_some());
         let write_state = WriteState::new(false);
         write_state.set_background_error(&Error::new(ErrorKind::NoSpace, "full"));
         write_state.reset().unwrap();
         assert!(write_state.check().is_ok() && write_state.cause().is_none());
-        // Who found it off just before.
+        // A thread that found it off just before.
         assert!(write_state.check_failed().is_ok());
         write_state.close();
         assert_eq!(write_state.check_read().unwrap_err().kind(), ErrorKind::Closed);

@@ -1,23 +1,21 @@
-//! Manual compaction: what a range holds goes down to the last level, step by
-//! step, on the thread that asked for it.
+//! Manual compaction: the entries of a range go down to the last level, step by step, on the thread
+//! that asked for it.
 //!
-//! Owns: what a compaction holds of its keyspace, which it lets go of however
-//! it ends, a panic in a compaction filter included. Never does: decide what
-//! the next step is (`plan/src/pick/manual.rs` does).
+//! The picker of the keyspace is off meanwhile, so that it does not move tables that the compaction
+//! is about to move. It takes nothing but a level 0 that slows writers
+//! ([`Scheduler::schedule_merges`]), which goes to level 1 at most. So the tables ahead of the
+//! compaction stay where it will come to, or beyond its position in level 1, and nothing of level 1
+//! goes where it has been. Rejected: letting the picker have all its decisions. A file that enters
+//! the SST-log of a level, or leaves the deepest one, behind the position would not be visited
+//! again.
 //!
-//! The picker of the keyspace is off meanwhile, so that it does not move what the
-//! compaction is about to move; it takes nothing but a level 0 that slows writers
-//! ([`Scheduler::schedule_merges`]), which goes to level 1 at most: what the
-//! compaction has not come to yet stays where it will come to, or beyond its
-//! position in level 1, and nothing of level 1 goes where it has been. Letting
-//! the picker have all its decisions was rejected: a file that enters the
-//! SST-log of a level, or leaves the deepest one, behind the position would not be
-//! visited again.
+//! The two take turns where they want the same files. A step that has to wait for a merge lets no
+//! other begin before it, and between two steps the picker is asked. So a compaction ends however
+//! fast writers are, and level 0 waits for one step at most.
 //!
-//! The two take turns where they want the same files. A step that has to wait
-//! for a merge lets no other begin before it, and between two steps the picker
-//! is asked. So a compaction ends however fast writers are, and level 0 waits
-//! for one step at most.
+//! Owns: the parts of its keyspace that a compaction holds. It lets go of them however it ends,
+//! also by a panic in a compaction filter. Never does: decide what the next step is
+//! (`plan/src/pick/manual.rs` does).
 
 use crate::host::shortage::is_short;
 use crate::jobs::Jobs;
@@ -30,7 +28,7 @@ use windrow_base::Result;
 use windrow_plan::tree::Version;
 use windrow_plan::{Decision, ManualState};
 
-/// How often a compaction that found no room begins again, where merges that fitted made some.
+/// How often a compaction that found no room begins again after merges that fitted made some.
 const ROUNDS_MAX: u32 = 8;
 
 /// A compaction under way.
@@ -42,7 +40,7 @@ pub struct Manual<'a> {
     state: ManualState,
     /// The step under way; its files are busy.
     step: Option<Decision>,
-    /// A merge is in the way of the next step.
+    /// Whether a merge is in the way of the next step.
     waits: bool,
 }
 
@@ -56,7 +54,7 @@ impl<'a> Manual<'a> {
         Manual { jobs, tree, lo, hi, state: ManualState::new(), step: None, waits: false }
     }
 
-    /// Ends the step. What of it is damaged stays busy.
+    /// Ends the step. Its damaged files stay busy.
     pub fn end_step(&mut self, result: &Result<()>) {
         if let Some(step) = self.step.take() {
             let mut work = self.tree.work.lock();
@@ -64,7 +62,7 @@ impl<'a> Manual<'a> {
         }
     }
 
-    /// Claims the next step; there is none once all is done. `None` while it must wait.
+    /// Claims the next step; claims none once all is done. Returns `None` while it must wait.
     pub fn next_step(&mut self) -> Option<Result<()>> {
         let Manual { jobs, tree, lo, hi, .. } = *self;
         if let Err(error) = jobs.host.write_state.check().and_then(|()| jobs.workers.check_open()) {
@@ -88,7 +86,7 @@ impl<'a> Manual<'a> {
             && !done
             && let Some(damage) = work.damage()
         {
-            // Wrong bytes or bytes that could not be read: what is to be done differs.
+            // Wrong bytes, or bytes that could not be read: each has its own remedy.
             return Some(Err(damage.clone().context(
                 "a table that could not be read is in the way of the compaction: reopen the \
                  database, or run `verify`, then `repair`",
@@ -109,7 +107,7 @@ impl Drop for Manual<'_> {
     }
 }
 
-/// Compacts every keyspace. One that is dropped meanwhile is done.
+/// Compacts every keyspace. A keyspace that is dropped meanwhile counts as done.
 pub fn compact_all(scheduler: &Scheduler) -> Result<()> {
     let trees: Vec<_> = scheduler.jobs.pipeline.trees().iter().cloned().collect();
     trees.iter().try_for_each(|tree| match compact(scheduler, tree, None, None) {
@@ -135,11 +133,11 @@ pub fn compact(
         // A panic turns writing off before the files of its step are free again.
         let result = jobs.workers.contain_panics(|| compact_steps(scheduler, &mut manual));
         let is_short = result.as_ref().is_err_and(|error| is_short(&jobs.host, error));
-        // No other merge begins meanwhile, which would take the room.
+        // No other merge begins meanwhile: it would take the room.
         let has_made_room = is_short && rounds < ROUNDS_MAX && make_room(jobs, tree)?;
         drop(manual);
         jobs.note_due(tree);
-        // It begins again: the steps may find room now, and other tables.
+        // It begins again: its steps may now find room, and other tables.
         if !has_made_room {
             scheduler.schedule();
             return result;
@@ -164,25 +162,25 @@ fn compact_steps(scheduler: &Scheduler, manual: &mut Manual<'_>) -> Result<()> {
             Err(error) => Err(error.clone()),
         };
         manual.end_step(&result);
-        // The next step may need the room of what this one read.
+        // The next step may need the room of the tables that this one read.
         jobs.cleanup.run(jobs.host.write_state.cause().is_some());
         jobs.note_due(tree);
-        // What had to wait for the step goes before the next one.
+        // Work that had to wait for the step goes before the next one.
         scheduler.schedule_merges();
         scheduler.update_pace();
         result?;
     }
 }
 
-/// Merges what surely fits, from one level to the next: what that drops makes room for a step that
-/// found none. Whether there was any such merge.
+/// Merges only inputs that surely fit, from one level to the next. The entries that this drops make
+/// room for a step that found none. Returns whether there was any such merge.
 fn make_room(jobs: &Jobs, tree: &Tree) -> Result<bool> {
     let mut any = false;
     let is_quiet = || (tree.work.lock().merging == 0 || tree.is_dropped()).then_some(());
     jobs.host.wait_until(is_quiet);
     loop {
         let underway = jobs.workers.begin()?;
-        // What has left the tree, and what a merge that was given up has written, counts as room.
+        // Tables that have left the tree, and outputs of a merge that was given up, count as room.
         jobs.cleanup.run(jobs.host.write_state.cause().is_some());
         let Some(decision) = claim_fitting(jobs, tree) else { return Ok(any) };
         let result = jobs.workers.contain_panics(|| run_decision(jobs, tree, &decision));
@@ -203,7 +201,7 @@ fn claim_fitting(jobs: &Jobs, tree: &Tree) -> Option<Decision> {
     let mut work = tree.work.lock();
     let (version, sizes) = (tree.version(), tree.sizes.load());
     let view = jobs.host.plan_view(&version, &work.busy, &sizes);
-    // Another compaction knows where in the levels below it has come to.
+    // Another compaction relies on its position in the levels below.
     let deepest = if work.hold <= 1 { u32::MAX } else { 0 };
     let decision = tree.policy.load().pick_within(&view, room, deepest);
     if decision.is_idle() || tree.is_dropped() {

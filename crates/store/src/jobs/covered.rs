@@ -1,12 +1,12 @@
 //! Tables that range tombstones hide whole are dropped without being read.
 //!
-//! Which they are, policies have no say in (`plan/src/pick/covered.rs` decides). It takes the
-//! range tombstones themselves, of which the tree as metadata has but the count: so a job opens
-//! tables that have some, before anything else is picked. It is due where such a table has
-//! entered the tree since the last look, or where what kept tables back then may be gone: a
-//! snapshot, or a job that had them.
+//! Policies have no say in which they are (`plan/src/pick/covered.rs` decides). The choice takes
+//! the range tombstones themselves, and the tree as metadata has only their count: so a job opens
+//! tables that have some, before anything else is picked. It is due if such a table has entered the
+//! tree since the last look, or if the reason that kept tables back then may be gone: a snapshot,
+//! or a job that had them.
 //!
-//! A table that cannot be opened is passed over. Who needs it says what is wrong with it.
+//! A table that cannot be opened is passed over. The next read or merge of it reports the error.
 //!
 //! Owns no state. Never does: run the drop (`jobs/merge.rs` does).
 
@@ -19,21 +19,21 @@ use windrow_plan::tree::{File, Part, Version, nothing_older};
 use windrow_plan::{Cover, Covered, Covers, Decision, covered};
 use windrow_read::cache::OpenTable;
 
-/// Most tables that a look opens, the newest: where more have range tombstones, these are
-/// many and short.
+/// Most tables that a look opens, the newest: if more have range tombstones, these are many and
+/// short.
 const TABLES_MAX: usize = 128;
 /// Most range tombstones that a look takes, about a megabyte. A table with more is passed over:
-/// they are short, and their keys would take what no budget counts.
+/// they are short, and no budget counts the memory of their keys.
 const RANGES_MAX: u64 = 4 << 10;
 
-/// A job of the tree has ended, which may have kept tables back.
+/// Notes that a job of the tree has ended, which may have kept tables back.
 pub(crate) fn note_job_ended(work: &mut Work) {
     if let Some(notes) = &mut work.notes {
         notes.last_look.take_if(|seen| seen.waits);
     }
 }
 
-/// Whether a look may find what the last one did not. It counts as made from here on.
+/// Whether a look may find more than the last one. It counts as made from here on.
 pub(crate) fn take_due(host: &Host, tree: &Tree, work: &mut Work) -> bool {
     let version = tree.version();
     let tables = Vec::from_iter(with_tombstones(&version).map(|(_, _, file)| file.number));
@@ -49,8 +49,8 @@ pub(crate) fn take_due(host: &Host, tree: &Tree, work: &mut Work) -> bool {
     is_due
 }
 
-/// The tables whose range tombstones may hide others, the newest of them, in read order. A level
-/// that holds no deletes is not looked through.
+/// The tables whose range tombstones may hide others, the newest of them, in read order. Skips
+/// levels without deletes.
 fn with_tombstones(version: &Version) -> impl Iterator<Item = (u32, Part, &Arc<File>)> {
     let levels = (0..).zip(&version.levels).filter(|(_, level)| level.garbage_files() > 0);
     let files = levels.flat_map(|(n, level)| {
@@ -69,7 +69,7 @@ fn with_tombstones(version: &Version) -> impl Iterator<Item = (u32, Part, &Arc<F
     files.filter(hides).filter(fits).take(TABLES_MAX)
 }
 
-/// Claims the tables that are covered, for a drop; `Idle` where there is none.
+/// Claims the tables that are covered, for a drop; `Idle` if there are none.
 pub(crate) fn claim(host: &Host, tree: &Tree) -> Decision {
     // Nothing is read under the lock.
     let open = open_tables(tree);
@@ -94,7 +94,7 @@ pub(crate) fn claim(host: &Host, tree: &Tree) -> Decision {
     decision
 }
 
-/// Those of the tables with range tombstones that can be opened.
+/// Opens the tables with range tombstones that can be opened.
 fn open_tables(tree: &Tree) -> BTreeMap<FileNumber, Arc<OpenTable>> {
     let version = tree.version();
     let open = with_tombstones(&version).filter_map(|(_, _, file)| {

@@ -1,12 +1,12 @@
-//! Which keyspaces are to be looked at: those in which something changed since
-//! they were asked for a merge, or since their pressure on writers was measured.
+//! Which keyspaces need a look: those in which something changed since they were asked for a merge,
+//! or since their pressure on writers was measured.
 //!
-//! An answer depends on a keyspace's tree, on what runs on it and on its policy;
-//! whoever changes one of these notes it here. What depends on the clock or on
-//! snapshots is noted now and then for all (`note_all`). Of 10,000 keyspaces
-//! those that idle are never asked.
+//! An answer depends on a keyspace's tree, on the work that runs on it and on its policy. A thread
+//! that changes one of these notes it here. Changes of the clock or of snapshots are noted now and
+//! then for all (`note_all`). Of 10,000 keyspaces those that idle are never asked.
 //!
-//! Owns the two lists, and what each keyspace adds to the pressure. Decides nothing.
+//! Owns: the two lists, and how much each keyspace adds to the pressure. Never does: begin work, or
+//! decide which keyspace comes first.
 
 use crate::host::Host;
 use crate::tree::Tree;
@@ -22,17 +22,17 @@ use windrow_read::lock_ranks;
 /// Keyspaces by id.
 type ById = BTreeMap<KeyspaceId, Arc<Tree>>;
 
-/// What a keyspace adds to the pressure on writers.
+/// The part of a keyspace in the pressure on writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Load {
-    /// Level 0's depth, where its policy is not content with it.
+    /// Level 0's depth, if its policy is not content with it.
     level0_depth: u32,
     debt_bytes: u64,
-    /// A manual compaction is under way.
+    /// Whether a manual compaction is under way.
     held: bool,
 }
 
-/// What every keyspace adds, but for those that add nothing.
+/// The loads of all keyspaces that add to the pressure.
 #[derive(Default)]
 pub struct Loads(BTreeMap<KeyspaceId, Load>);
 
@@ -60,17 +60,17 @@ impl Due {
         self.merges.lock().values().cloned().collect()
     }
 
-    /// A keyspace is about to be asked: what changes from here on is noted again.
+    /// Notes that a keyspace is about to be asked. Later changes are noted again.
     pub fn asking(&self, tree: &Tree) {
         self.merges.lock().remove(&tree.id);
     }
 
-    /// A keyspace had a merge to give, and may have another.
+    /// Notes that a keyspace had a merge to give, and may have another.
     pub(crate) fn ask_again(&self, tree: &Arc<Tree>) {
         self.merges.lock().insert(tree.id, tree.clone());
     }
 
-    /// Something changed in a keyspace on which its merges depend, or its pressure.
+    /// Notes a change in a keyspace on which its merges or its pressure depend.
     pub fn note(&self, trees: &Trees, tree: &Tree) {
         match trees.get(tree.id) {
             Some(found) => {
@@ -80,20 +80,20 @@ impl Due {
                 self.loads.lock().insert(tree.id, tree.clone());
                 self.merges.lock().insert(tree.id, tree.clone());
             }
-            // It is dropped: nothing of it counts any more.
+            // It is dropped: it no longer counts.
             None => _ = self.pacing.lock().0.remove(&tree.id),
         }
     }
 
-    /// Time has passed, or a snapshot may be gone: any keyspace may have work now.
+    /// Notes that time has passed, or that a snapshot may be gone: any keyspace may have work now.
     pub fn note_all(&self, trees: &Trees) {
         let all = || trees.iter().map(|tree| (tree.id, tree.clone()));
         self.loads.lock().extend(all());
         self.merges.lock().extend(all());
     }
 
-    /// The pressure of all keyspaces, measured again where something changed.
-    /// Whether a manual compaction is under way as well.
+    /// Returns the pressure of all keyspaces, measured again where something changed, and whether a
+    /// manual compaction is under way.
     pub(crate) fn pressure(&self, host: &Host, Loads(loads): &mut Loads) -> (Pressure, bool) {
         let changed = std::mem::take(&mut *self.loads.lock());
         for (id, tree) in changed {
@@ -113,9 +113,9 @@ impl Due {
     }
 }
 
-/// What damage keeps from being merged is no pressure: waiting for it would
-/// never end. (Once it took the brakes off every keyspace: a sound one grew
-/// 2,301 deep next to one with a damaged block.)
+/// Tables that damage keeps from being merged are no pressure: waiting for them would never end.
+/// (Before, damage took the brakes off every keyspace: a sound one grew 2,301 deep next to one with
+/// a damaged block.)
 fn load_of(host: &Host, tree: &Tree) -> Load {
     if tree.is_dropped() {
         return Load::default();
@@ -126,7 +126,7 @@ fn load_of(host: &Host, tree: &Tree) -> Load {
     let mut load = Load { held: work.hold > 0, ..Load::default() };
     let waits_for_room = work.waits_for_room().is_some();
     if policy.level0_score(&version, &sizes) >= 1.0 && !waits_for_room {
-        // Else the policy is content at this depth, whatever runs elsewhere.
+        // Otherwise the policy is content at this depth, whatever runs elsewhere.
         load.level0_depth = match work.damaged() {
             Some(damaged) => depth_without(&version, damaged),
             None => debt.level0_depth,
@@ -134,8 +134,8 @@ fn load_of(host: &Host, tree: &Tree) -> Load {
     }
     let (depth, most) = (load.level0_depth, debt.level0_depth);
     debug_invariant!(I10, depth <= most, "level 0 is {depth} deep without damage, and {most} with");
-    // A manual compaction works off what is above the last level, and
-    // makes that one as large as it gets: no debt of the writers.
+    // A manual compaction works off the levels above the last one, and makes that one as large as
+    // it gets: no debt of the writers.
     // As if nothing ran: is there a job that the damage does not bar?
     let is_barred = work
         .damaged()

@@ -1,14 +1,15 @@
 //! Flush: frozen memtables become tables of level 0, of many keyspaces at once.
 //!
-//! A group is written table by table, made durable together, and installed by
-//! one record of the manifest: of 10,000 keyspaces with a key each, 128 share
-//! their syncs. (Four syncs for each took minutes.) Large memtables make groups
-//! of one, which threads flush side by side.
+//! A group is written table by table, made durable together, and installed by one record of the
+//! manifest: of 10,000 keyspaces with a key each, 128 share their syncs. (Four syncs for each took
+//! minutes.) Large memtables make groups of one, which threads flush side by side.
 //!
-//! Memtables of a keyspace are installed in the order in which they were
-//! frozen, each with a new epoch, and only after every sequence number in
-//! them is published (I4). The record says for each keyspace the sequence number
-//! flushed through, and from which log on recovery must replay.
+//! Memtables of a keyspace are installed in the order in which they were frozen, each with a new
+//! epoch, and only after every sequence number in them is published (I4). The record says for each
+//! keyspace the sequence number flushed through, and from which log on recovery must replay.
+//!
+//! Owns: the size of groups, and tables until an edit takes them over. Never does: freeze a
+//! memtable, or decide when a flush begins (`schedule.rs` does).
 
 use crate::catalog::cleanup::Cleanup;
 use crate::catalog::install::TreeEdit;
@@ -35,25 +36,25 @@ use windrow_read::stats::MergeInput;
 
 /// Most memtables of a group: as many tables are open at a time.
 const GROUP_MAX: usize = 128;
-/// They take at most this part of the files that the process may hold open.
+/// The largest part of the files that the process may hold open that a group takes: one in this.
 const GROUP_FILES_PART: usize = 4;
 
-/// A group holds at most this part of a memtable's share, unless it is one
-/// memtable: more goes to other threads.
+/// The largest part of a memtable's share in a group, unless it is one memtable: one in this. More
+/// goes to other threads.
 const GROUP_PART: usize = 4;
 
-/// A memtable as tables, which are no part of a tree yet.
+/// The tables of a memtable, which are not part of a tree yet.
 pub struct Flushed {
     files: Vec<File>,
-    /// What is still to be finished ([`Jobs::finish_tables`]).
+    /// Tables whose bytes and names are not durable yet ([`Jobs::finish_tables`]).
     unfinished: Vec<Box<dyn WriteFile>>,
-    /// New boundaries of level-0 partitions that they were cut by, if there are any. They
-    /// take effect with the tables.
+    /// New boundaries of level-0 partitions by which they were cut, if there are any. They take
+    /// effect with the tables.
     boundaries: Option<Arc<[Vec<u8>]>>,
 }
 
 impl Flushed {
-    /// What is still to be finished.
+    /// Takes out the tables that are not durable yet.
     pub fn take_unfinished(&mut self) -> Vec<Box<dyn WriteFile>> {
         std::mem::take(&mut self.unfinished)
     }
@@ -63,7 +64,7 @@ impl Flushed {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// The edit that installs them.
+    /// Returns the edit that installs them.
     pub fn edit(self, current: &Version, last_seq: SeqNo) -> Edit {
         let unfinished = self.unfinished.len();
         invariant!(R7, unfinished == 0, "{unfinished} tables of a flush are not durable yet");
@@ -71,16 +72,16 @@ impl Flushed {
     }
 }
 
-/// One memtable of a group, written.
+/// A memtable of a group, written to tables.
 struct Written {
     frozen: Frozen,
     job: JobId,
     flushed: Flushed,
-    /// Its share of filter memory is reserved until the edit is in.
+    /// Reserves their share of filter memory until the edit is in.
     _filters: Arc<OutputFilters>,
 }
 
-/// Tables that no edit has taken over: of no use if the group fails.
+/// Tables that no edit has taken over. If the group fails, they are removed.
 struct Loose<'a> {
     cleanup: &'a Arc<Cleanup>,
     written: Vec<Written>,
@@ -99,7 +100,7 @@ fn discard(cleanup: &Arc<Cleanup>, flushed: &Flushed) {
 }
 
 impl Jobs {
-    /// The oldest frozen memtable, unless a checkpoint must not see it in tables.
+    /// Returns the oldest frozen memtable, unless a checkpoint must not see it in tables.
     fn next_to_flush(&self, tree: &Tree) -> Option<Arc<Memtable>> {
         let view = tree.view();
         let mut pairs = view.frozen.windows(2);
@@ -107,16 +108,16 @@ impl Jobs {
         debug_invariant!(I4, is_ordered, "frozen memtables of `{}` are out of order", tree.name);
         let oldest = view.frozen.last().cloned()?;
         let held = oldest.last_seq() > self.flush_through.load(Ordering::Acquire);
-        // A close flushes all there is; the checkpoint finds out and gives up.
+        // A close flushes every memtable; the checkpoint notices and gives up.
         (!held || self.workers.gate.is_closing()).then_some(oldest)
     }
 
-    /// Most memtables of a group here.
+    /// Most memtables of a group in this environment.
     pub fn group_max(&self) -> usize {
         GROUP_MAX.min(self.host.env.fs.open_files_max() / GROUP_FILES_PART).max(1)
     }
 
-    /// Claims the next group to flush; none where nothing waits.
+    /// Claims the next group to flush; empty if no memtable waits.
     pub fn claim_flush(&self) -> Vec<Frozen> {
         let limits = (self.group_max(), self.host.shares.memtable_bytes as usize / GROUP_PART);
         self.pipeline.queue().lock().unflushed.claim(limits, |tree| self.next_to_flush(tree))
@@ -125,7 +126,7 @@ impl Jobs {
     /// Flushes a group that was claimed.
     ///
     /// # Errors
-    /// What the file system said. The memtables stay, and so do their logs.
+    /// An error of the file system. The memtables stay, and so do their logs.
     pub fn flush_group(&self, group: &[Frozen]) -> Result<()> {
         let last_seq = group.iter().map(|frozen| frozen.memtable.last_seq()).max();
         self.pipeline.queue().wait_visible(last_seq.unwrap_or(0), &self.host.write_state)?;
@@ -140,7 +141,8 @@ impl Jobs {
         let mut loose = Loose { cleanup: &self.cleanup, written: Vec::with_capacity(group.len()) };
         for frozen in group.iter().filter(|frozen| frozen.is_waiting()) {
             let written = match self.write_memtable(frozen) {
-                // Others took them meanwhile: those that are written hold some.
+                // Other files took the descriptors meanwhile; the tables that are written hold
+                // some.
                 Err(error) if is_out_of_descriptors(&error) && !loose.written.is_empty() => {
                     self.finish_group(&mut loose, begin_ns)?;
                     self.write_memtable(frozen)
@@ -154,12 +156,12 @@ impl Jobs {
         Ok(())
     }
 
-    /// Makes what was written of a group durable, and part of its trees.
+    /// Makes the written tables of a group durable, and part of their trees.
     fn finish_group(&self, loose: &mut Loose<'_>, begin_ns: u64) -> Result<()> {
         let unfinished = loose.written.iter_mut().flat_map(|w| w.flushed.take_unfinished());
         self.finish_tables(unfinished.collect())?;
         self.sync_logs_of_others(&loose.written)?;
-        // From here on they may be in the manifest, whatever it says.
+        // From here on they may be in the manifest, whatever it returns.
         let written = std::mem::take(&mut loose.written);
         self.install_flushed(written, begin_ns)
     }
@@ -182,7 +184,7 @@ impl Jobs {
     /// Makes tables durable, and their names.
     ///
     /// # Errors
-    /// What the file system said; the tables must be discarded then.
+    /// An error of the file system; the tables must be discarded then.
     pub fn finish_tables(&self, files: Vec<Box<dyn WriteFile>>) -> Result<()> {
         if files.is_empty() {
             return Ok(());
@@ -191,10 +193,9 @@ impl Jobs {
         sync_table_names(&self.host)
     }
 
-    /// Makes the log durable if it holds writes that are in no table yet and not
-    /// of this group: else power loss could take those and leave what this
-    /// flush made durable, half a batch among it. What one keyspace alone wrote
-    /// after its memtable is newer than that.
+    /// Makes the log durable if it holds writes that are in no table yet and not of this group.
+    /// Otherwise power loss could take those and leave the tables of this flush, with half a batch
+    /// among them. Writes of one keyspace alone after its memtable are newer than that.
     fn sync_logs_of_others(&self, group: &[Written]) -> Result<()> {
         let lost = group.iter().find(|w| w.frozen.memtable.first_wal().is_none());
         let lost = lost.map(|written| &written.frozen.tree.name);
@@ -207,11 +208,11 @@ impl Jobs {
         self.pipeline.segments.sync_if_more_than(own)
     }
 
-    /// Logs that a group is in tables, in one record, and makes it visible.
-    /// Keyspaces that were dropped meanwhile fall out.
+    /// Records that a group is in tables, in one record, and makes it visible. Keyspaces that were
+    /// dropped meanwhile are left out.
     ///
     /// # Errors
-    /// What the manifest said, a background error: tables stay then.
+    /// An error of the manifest, which is a background error: tables stay then.
     fn install_flushed(&self, mut group: Vec<Written>, begin_ns: u64) -> Result<()> {
         let mut catalog = self.catalog.lock_to_change()?;
         let keyspaces = &catalog.state().keyspaces;
@@ -279,8 +280,8 @@ impl Jobs {
         });
     }
 
-    /// Writes a memtable's entries to tables of level 0, to be finished, cut at
-    /// the boundaries that the policy wants from here on.
+    /// Writes a memtable's entries to tables of level 0, not yet durable, cut at the boundaries
+    /// that the policy wants from here on.
     pub fn write_level0(
         &self,
         tree: &Tree,
@@ -332,7 +333,7 @@ fn is_oldest(frozen: &Frozen) -> bool {
     frozen.tree.is_dropped() || view.frozen.last().is_some_and(is_it)
 }
 
-/// That recovery will not begin with a log before the one that it begins with now.
+/// Checks that recovery will not begin with a log before the one that it begins with now.
 fn check_log_begin(fields: &[Field], before: FileNumber) -> Result<()> {
     let begins = fields.iter().find_map(|field| match field {
         Field::LogBegin { number, .. } => Some(*number),

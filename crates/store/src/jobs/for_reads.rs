@@ -1,10 +1,10 @@
 //! Merges that reads have paid for, and the use that a keyspace is measured to have.
 //!
-//! Readers count (`read/cost.rs`) and never start anything: a timer looks whether tables have
-//! cost as much as their size, and has the policy asked. It is asked wherever it has nothing else to do,
+//! Readers count (`read/cost.rs`) and never start anything: a timer looks whether tables have cost
+//! as much as their size, and has the policy asked. It is asked whenever it has nothing else to do,
 //! so that such merges follow each other, and yield to all others. At most one runs on a tree.
 //!
-//! Owns: what the policy is told of reads. Never does: count, or decide.
+//! Owns: which costs of reads the policy is told. Never does: count, or decide.
 
 use crate::host::Host;
 use crate::host::plan_sizes::for_use;
@@ -15,10 +15,10 @@ use windrow_plan::{Decision, Policy, ReadCosts, View};
 use windrow_read::events::Event;
 use windrow_read::read::cost::worth_of;
 
-/// How often it is looked for tables that reads have paid for, in ms.
+/// The interval at which a timer looks for tables that reads have paid for, in ms.
 pub const LOOK_MS: u64 = 1_000;
 
-/// The job that reads have paid for, where the policy is idle without it.
+/// Returns the job that reads have paid for, if the policy is idle without it.
 pub fn pick(tree: &Tree, work: &Work, policy: &Policy, view: &View<'_>) -> Decision {
     if work.merging > 0 || !policy.merges_for_reads() {
         return Decision::Idle;
@@ -30,7 +30,8 @@ pub fn pick(tree: &Tree, work: &Work, policy: &Policy, view: &View<'_>) -> Decis
     policy.pick_for_reads(view, &costs)
 }
 
-/// A job begins: tables that it moves lie over others afterwards, and have cost nothing there.
+/// Forgets the cost of tables that a job moves: they lie over others afterwards, and have cost
+/// nothing there.
 pub(crate) fn forget_moved(tree: &Tree, decision: &Decision) {
     if let Decision::Move(_) = decision {
         for (_, _, file) in decision.files() {
@@ -39,8 +40,8 @@ pub(crate) fn forget_moved(tree: &Tree, decision: &Decision) {
     }
 }
 
-/// A flush of a keyspace wrote so many bytes: what was read and written since the one before may
-/// come to another use, where the policy goes by that.
+/// Notes that a flush of a keyspace wrote `put_bytes` bytes. If the policy goes by the measured
+/// use, the reads and writes since the flush before may change it.
 pub(crate) fn measure_use(host: &Host, tree: &Tree, put_bytes: u64) {
     if tree.policy.load().usage != Use::Measured {
         return;

@@ -1,11 +1,13 @@
 //! Runs one decision of the policy.
 //!
-//! A merge, in six steps: open the inputs; note what must be respected (held
-//! snapshots, what lies outside the job, the time expiry is judged at); pass
-//! every entry through the dropper into output tables; sync them and their
-//! names; log the edit; install it. A move or drop is the last two steps
-//! alone. Whatever fails before the edit leaves the database as it was: the
+//! A merge has six steps: open the inputs; note the constraints (held snapshots, the tables outside
+//! the job, the time by which expiry is judged); pass every entry through the dropper into output
+//! tables; sync them and their names; log the edit; install it. A move, a drop or a new number of
+//! levels is the last two steps alone. A failure before the edit leaves the database as it was: the
 //! outputs are discarded, the inputs stay.
+//!
+//! Owns: a merge from its inputs to its edit, and the check that no entry was lost (R16). Never
+//! does: pick the merge, or decide which entries may go (`merge/dropping.rs` does).
 
 use crate::jobs::trouble::DecisionTries;
 use crate::jobs::{Installed, Jobs};
@@ -36,28 +38,28 @@ use windrow_read::read::view::{ReadFile, SortedRun, pack_log};
 use windrow_read::snapshots::{DroppedEntries, LiveSnapshots};
 use windrow_read::stats::MergeInput;
 
-/// Bytes of entries between two looks at what else is due: a close, a flush.
+/// Bytes of entries between two checks for more urgent work: a close, a flush.
 const CHECK_BYTES: usize = 16 << 10;
-/// Bytes of entries between two looks at how much of the device is free.
+/// Bytes of entries between two checks of the device's free space.
 const LOOK_BYTES: usize = 64 << 10;
-/// What an entry counts there besides its own bytes.
+/// Bytes that an entry counts there besides its value.
 const CHECK_BYTES_OF_ENTRY: usize = 64;
 
 /// The largest part of the merges' memory that a HotMap may take: one in this.
 const HOT_MAP_SHARE: u64 = 4;
 
-/// What a merge did, for events and counters.
+/// The result of a merge, for events and counters.
 struct Outcome {
     files: Vec<File>,
     count: DropCount,
     range_tombstones: u64,
 }
 
-/// Runs a decision, again where `trouble.rs` finds that worth it.
+/// Runs a decision, and runs it again if `trouble.rs` finds that worth it.
 ///
 /// # Errors
-/// The last failure: what reading an input, writing an output or the manifest
-/// said; `Closed` if the database is closing. Nothing changed then.
+/// The last failure: of reading an input, of writing an output, or of the manifest; `Closed` if the
+/// database is closing. Nothing changed then.
 pub(crate) fn run_decision(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Result<()> {
     let mut tries = DecisionTries::default();
     loop {
@@ -130,9 +132,9 @@ struct MergeJob<'a> {
 }
 
 impl<'a> MergeJob<'a> {
-    /// Merges, and merges again without the compaction filter where a snapshot
-    /// that was taken meanwhile sees what the filter took. Whether a value
-    /// meets the filter is up to the tree: it meets it another time.
+    /// Merges, and merges again without the compaction filter if a snapshot that was taken
+    /// meanwhile sees entries that the filter dropped. The tree does not promise that a value meets
+    /// the filter in this merge: it meets it another time.
     fn run(self) -> Result<()> {
         let MergeJob { jobs, tree, merge } = self;
         let job = jobs.host.new_job_id();
@@ -169,7 +171,7 @@ impl<'a> MergeJob<'a> {
         done.map(|_| ())
     }
 
-    /// `None`, with nothing changed, where a snapshot taken since sees what would go.
+    /// Merges once. `None`, with nothing changed, if a snapshot taken since would lose entries.
     fn attempt(&self, again: bool) -> Result<Option<Summary>> {
         let MergeJob { jobs, tree, merge } = *self;
         self.wait_for_publication()?;
@@ -180,7 +182,7 @@ impl<'a> MergeJob<'a> {
         let judge_ms = jobs.host.judge_ms_under(&held);
         let (mut rules, spec) = self.rules(&version, &inputs, held, judge_ms)?;
         rules.filter = rules.filter.filter(|_| !again);
-        // Held to the end: its share of filter memory is reserved until the edit is in.
+        // Held to the end: it reserves its share of filter memory until the edit is in.
         let filters = spec.filters.clone();
         let heat = tree.policy.load().wants_hotness().then(|| self.heat(again));
         let outcome = self.write_outputs(inputs, rules, spec, heat)?;
@@ -213,21 +215,21 @@ impl<'a> MergeJob<'a> {
         Ok(None)
     }
 
-    /// Returns once all entries of the inputs are published, which those of tables that were
-    /// ingested are just after they are installed: a snapshot that is taken later must be newer.
+    /// Returns once all entries of the inputs are published. Those of ingested tables are published
+    /// just after they are installed. A snapshot that is taken later must be newer.
     fn wait_for_publication(&self) -> Result<()> {
         let queue = self.jobs.pipeline.queue();
         let newest = self.merge.files().map(|(_, _, file)| file.seq_max).max().unwrap_or(0);
         if newest <= queue.visible() {
             return Ok(());
         }
-        // A damaged manifest may say anything.
+        // A damaged manifest may have any number here.
         let given = queue.lock().last_seq();
         queue.wait_visible(newest.min(given), &self.jobs.host.write_state)
     }
 
-    /// What of the entries went for another reason than their sequence numbers.
-    /// From here on nothing judges expiry by an earlier time than the merge did.
+    /// Returns the entries that were dropped for another reason than their sequence numbers. From
+    /// here on nothing judges expiry by an earlier time than the merge did.
     fn taken(&self, count: &DropCount, since_id: u64, judge_ms: u64) -> Option<DroppedEntries> {
         let expired = count.expired > 0;
         if expired {
@@ -263,7 +265,7 @@ impl<'a> MergeJob<'a> {
         runs
     }
 
-    /// What may be dropped, and how the output is cut.
+    /// Returns the rules by which entries are dropped, and those by which the output is cut.
     fn rules(
         &self,
         version: &Version,
@@ -300,7 +302,7 @@ impl<'a> MergeJob<'a> {
         Ok((rules, spec))
     }
 
-    /// The range tombstones of the inputs that the held snapshots tell apart.
+    /// The range tombstones of the inputs that readers at the held snapshots can tell apart.
     fn input_tombstones(
         &self,
         inputs: &[Arc<SortedRun>],
@@ -320,9 +322,9 @@ impl<'a> MergeJob<'a> {
         Ok(Tombstones::newest_of_stripes(all, &self.tree.reads.order, &held.seqs))
     }
 
-    /// What the outputs are made of, where that matters: with each input go
-    /// the tables that it was made of itself, for as long as they are there
-    /// (a reader may keep them when all that came of them is gone).
+    /// The tables that the outputs are made of, where that matters. With each input go the tables
+    /// that it was made of itself, for as long as they exist (a reader may keep them when every
+    /// table made from them is gone).
     fn made_of(&self, inputs: &[Arc<SortedRun>]) -> Result<Vec<(Arc<File>, FileNumber)>> {
         let MergeJob { jobs, tree, .. } = *self;
         let mut made_of = Vec::new();
@@ -398,7 +400,8 @@ impl<'a> MergeJob<'a> {
         self.jobs.pipeline.segments.leave_room_to_flush(LOOK_BYTES as u64, merges)
     }
 
-    /// A long merge does not hold up a close, or work for a dropped keyspace.
+    /// Fails if the database closes, or the keyspace was dropped: a long merge must not hold up
+    /// them.
     fn check_not_closing(&self) -> Result<()> {
         if self.jobs.workers.gate.is_closing() || self.tree.is_dropped() {
             return Err(Error::new(ErrorKind::Closed, "the merge was abandoned: closing"));
@@ -406,8 +409,8 @@ impl<'a> MergeJob<'a> {
         self.jobs.host.write_state.check()
     }
 
-    /// Rule R16: what went in must have been read whole, and what came out is
-    /// what was kept.
+    /// Checks rule R16: every entry of the inputs was read, and the outputs are the entries that
+    /// were kept.
     fn check_counts(&self, outcome: &Outcome) -> Result<()> {
         let due: u64 = self.merge.files().map(|(_, _, file)| file.entries).sum();
         if outcome.count.seen != due {
@@ -426,8 +429,8 @@ impl<'a> MergeJob<'a> {
         Ok(())
     }
 
-    /// What the manifest says of the inputs must hold of what was read of them: the
-    /// order of the tree goes by it (I3), and a table may hold anything.
+    /// Checks that the manifest is right about the newest entries of the inputs: the order of the
+    /// tree goes by it (I3), and a table may hold anything.
     fn check_newest(&self, outputs: &[File]) -> Result<()> {
         let newest = |files: &mut dyn Iterator<Item = &File>| files.map(|file| file.seq_max).max();
         let due = newest(&mut self.merge.files().map(|(_, _, file)| &**file));
@@ -439,8 +442,8 @@ impl<'a> MergeJob<'a> {
         Ok(())
     }
 
-    /// The heat of a merge's keys, whose updates count once however often it is
-    /// done. The map is part of the merges' memory.
+    /// The heat of a merge's keys. Their updates count once, however often the merge is repeated.
+    /// The map is part of the merges' memory.
     fn heat(&self, again: bool) -> Heat<'a> {
         let MergeJob { jobs, tree, merge } = *self;
         let memory_bytes = jobs.host.shares.merge_bytes / HOT_MAP_SHARE;

@@ -1,12 +1,12 @@
-//! What flushes, merges and compactions work on, and how what merges made becomes part of a tree
-//! (`catalog/install.rs`) while snapshots come and go.
+//! The shared context of flushes, merges and compactions, and the step in which their edits become
+//! part of a tree (`catalog/install.rs`) while snapshots come and go.
 //!
-//! Over it are the jobs: `flush`, `merge`, `compact`, `covered` (tables that range tombstones hide
-//! whole) and `for_reads` (merges that reads have paid for); `trouble` judges their failures, and
-//! `schedule` says which begins next.
+//! The jobs: `flush`, `merge`, `compact`, `covered` (tables that range tombstones hide whole) and
+//! `for_reads` (merges that reads have paid for). `trouble` judges their failures, and `schedule`
+//! says which begins next.
 //!
-//! Owns: which keyspaces are due, which the jobs' edits change, and up to where
-//! memtables may be flushed. Never does: begin a job, or decide what one does.
+//! Owns: which keyspaces are due, which the jobs' edits change, and up to where memtables may be
+//! flushed. Never does: begin a job, or decide its inputs.
 
 pub mod compact;
 pub mod covered;
@@ -35,27 +35,26 @@ use windrow_plan::tree::{Edit, Version};
 use windrow_read::read::view::ReadLevel;
 use windrow_read::snapshots::DroppedEntries;
 
-/// What came of an edit that was to be installed.
+/// The outcome of an attempt to install an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Installed {
     Yes,
-    /// No: a snapshot sees what the merge took.
+    /// No: a snapshot sees entries that the merge dropped.
     Seen,
     /// No: the keyspace was dropped.
     Dropped,
 }
 
-/// What jobs work on.
+/// The shared context of jobs.
 pub struct Jobs {
     pub host: Arc<Host>,
     pub workers: Arc<Workers>,
     pub catalog: Arc<Catalog>,
     pub cleanup: Arc<Cleanup>,
     pub pipeline: Arc<Pipeline>,
-    /// Keyspaces that are to be asked what they need.
+    /// Keyspaces that must be asked for work.
     pub due: Due,
-    /// Memtables that hold anything later stay in memory until a checkpoint has
-    /// taken its state.
+    /// Memtables with newer sequence numbers stay in memory until a checkpoint has taken its state.
     pub flush_through: AtomicU64,
 }
 
@@ -69,18 +68,18 @@ impl Jobs {
         Arc::new(Jobs { host, workers, catalog, cleanup, pipeline, due, flush_through })
     }
 
-    /// Something changed in a keyspace on which its merges depend, or its pressure.
+    /// Notes a change in a keyspace on which its merges or its pressure depend.
     pub fn note_due(&self, tree: &Tree) {
         self.due.note(&self.pipeline.trees(), tree);
     }
 
-    /// Logs an edit of a keyspace's tree, and makes it visible. Tables that it
-    /// adds, and their names, are durable already; tables that it removes are
-    /// unlinked at their last unpin. The edit is made from the version it
-    /// applies to: epochs are given out under the manifest's lock.
+    /// Records an edit of a keyspace's tree, and makes it visible. Tables that it adds, and their
+    /// names, are durable already; tables that it removes are unlinked at their last unpin.
+    /// `make_edit` gets the version that the edit applies to: epochs are given out under the
+    /// manifest's lock.
     ///
     /// # Errors
-    /// What the manifest said, a background error. Nothing changed then.
+    /// An error of the manifest, which is a background error. Nothing changed then.
     pub fn install(&self, tree: &Tree, make_edit: impl FnOnce(&Version) -> Edit) -> Result<()> {
         match self.try_install(tree, None, make_edit)? {
             Installed::Yes => Ok(()),
@@ -89,12 +88,11 @@ impl Jobs {
         }
     }
 
-    /// As [`Jobs::install`], where the edit's outputs are to be discarded if
-    /// it was not logged.
+    /// As [`Jobs::install`], for an edit whose outputs the caller discards if it was not recorded.
     ///
     /// # Errors
-    /// As [`Jobs::install`]; the edit may have been logged then, or be found
-    /// in the manifest by the next open, so outputs stay.
+    /// As [`Jobs::install`]. The edit may have been recorded then, or the next open may find it in
+    /// the manifest, so outputs stay.
     pub fn try_install(
         &self,
         tree: &Tree,
@@ -118,7 +116,7 @@ impl Jobs {
         let expired_ms = taken.map_or(0, |taken| taken.expired_ms);
         let floor = (expired_ms > 0).then_some(Field::TimeFloor(expired_ms));
         let old = tree.pin();
-        // Nothing is installed where that fails: who is told of it may take a snapshot.
+        // If that fails, nothing is installed: a listener that is told of it may take a snapshot.
         let on_failure = || self.host.snapshots.lower_barrier();
         let edit = TreeEdit { tree, edit, flushed: None };
         catalog.install(floor.into_iter().collect(), vec![edit], on_failure)?;

@@ -1,10 +1,10 @@
-//! Whether a timer looks for jobs that are to be tried again.
+//! Whether a timer looks for jobs that wait to be tried again.
 //!
-//! One does as long as any job waits: whoever has one wait begins it, and it ends
-//! itself once it finds none. Both at once must not leave a job that nobody looks
-//! for: whoever finds the timer running relies on it, so a timer that has said that
-//! it ends looks once more.
-//! Owns: the mark that one runs. Never does: start a timer, or know what waits.
+//! One timer runs as long as any job waits: a thread that makes a job wait begins it, and it ends
+//! itself once it finds none. Both at once must not leave a job that no timer looks for: a thread
+//! that finds the timer running relies on it, so a timer that has marked its end looks once more.
+//!
+//! Owns: the mark that one runs. Never does: start a timer, or know the jobs that wait.
 
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,17 +15,17 @@ pub struct RetryTimer {
 }
 
 impl RetryTimer {
-    /// A job waits from now on. Whether the caller is to start a timer for it.
+    /// Notes that a job waits from now on. Returns whether the caller must start a timer for it.
     pub fn begin(&self) -> bool {
         !self.runs.swap(true, Ordering::AcqRel)
     }
 
-    /// Asked by the timer: whether it goes on, for as long as `waits`.
+    /// Asked by the timer: whether it goes on. `waits` says whether a job waits.
     pub fn goes_on(&self, mut waits: impl FnMut() -> bool) -> bool {
         if waits() {
             return true;
         }
-        // Acquires what those had wait who found the timer running until now.
+        // Acquires the waiting jobs of threads that found the timer running until now.
         self.runs.swap(false, Ordering::AcqRel);
         waits() && self.begin()
     }
@@ -44,7 +44,7 @@ mod tests {
         assert!(timer.begin(), "the next job has its own");
     }
 
-    /// Its retry waited until something else was scheduled.
+    /// A job's retry waited until something else was scheduled.
     #[test]
     fn a_job_that_comes_as_the_timer_ends_is_looked_for() {
         let timer = RetryTimer::default();

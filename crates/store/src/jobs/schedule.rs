@@ -1,22 +1,22 @@
 //! Which background work is under way, and what begins next.
 //!
-//! Whenever something changed (a memtable was frozen, an edit installed)
-//! `schedule` looks at every keyspace: a frozen memtable without a flush gets
-//! one, and while threads are free the policies are asked for merges. A job
-//! schedules again when it ends, so work goes on until the policies are idle.
+//! At every change (a memtable was frozen, an edit installed) `schedule` looks at the keyspaces
+//! that are due: a frozen memtable without a flush gets one, and while threads are free the
+//! policies are asked for merges. A job schedules again when it ends, so work goes on until the
+//! policies are idle.
 //!
-//! Which keyspace is asked first: the one with the deepest level 0 of those that
-//! slow writers, which would stop those of all keyspaces in the end; then
-//! whose last merge was longest ago. (Asked by id, a first keyspace that always
-//! had work took all threads.) A level 0 that is being merged does not count:
-//! else the deepest one's keyspace had all threads, for the rest of its tree.
+//! The order of keyspaces: first the one with the deepest level 0 of those that slow writers, which
+//! would stop the writers of all keyspaces in the end; then the one whose last merge was longest
+//! ago. (Asked by id, a first keyspace that always had work took all threads.) A level 0 that is
+//! being merged does not count: else the deepest one's keyspace had all threads, for the rest of
+//! its tree.
 //!
-//! A job that fails leaves the tree as it was; what becomes of it then says
-//! `trouble.rs`, and when one is tried again that found no room `shortage.rs`. Which
-//! keyspaces are asked at all says `due.rs`.
+//! A job that fails leaves the tree as it was. `trouble.rs` says whether it is tried again,
+//! `shortage.rs` when one is tried again that found no room, and `due.rs` which keyspaces are asked
+//! at all.
 //!
-//! Owns: the turns of keyspaces, and the timer for jobs that are tried again. Never
-//! does: any of the work itself.
+//! Owns: the turns of keyspaces, and the timer for jobs that are tried again. Never does: any of
+//! the work itself.
 
 use crate::host::workers::{Kick, Underway};
 use crate::jobs::Jobs;
@@ -40,15 +40,15 @@ use windrow_read::budget::Shares;
 use windrow_read::options::Settings;
 use windrow_read::stats::chain::Chain;
 
-/// How often it is looked whether an attempt is due, in ms.
+/// The interval of checks whether an attempt is due, in ms.
 const LOOK_MS: u64 = 500;
 
-/// What a keyspace needs of the threads that merge, next to the others.
+/// The need of a keyspace for the threads that merge, next to the others.
 struct Need {
     tree: Arc<Tree>,
-    /// Level 0's depth where it slows writers and nothing takes from it; else 0.
+    /// Level 0's depth if it slows writers and nothing takes from it; else 0.
     depth: u32,
-    /// When it was last given a merge.
+    /// The turn in which it was last given a merge.
     turn: u64,
 }
 
@@ -63,24 +63,24 @@ impl Need {
     }
 }
 
-/// Level 0, where it is so deep that it slows writers.
+/// Level 0, if it is so deep that it slows writers.
 fn slow_level0(version: &Version, slowdown: u32) -> Option<&Level> {
     version.level(0).map(|level| &**level).filter(|level| slowdown <= level.sst_log_depth())
 }
 
-/// Who decides what begins next.
+/// The scheduler: it decides what begins next.
 pub struct Scheduler {
     /// For jobs, which keep it alive while they run.
     me: Weak<Scheduler>,
     pub jobs: Arc<Jobs>,
-    /// Debt from which writers are slowed, and at which they are slowed most.
+    /// The debt from which writers are slowed, and the one at which they are slowed most.
     debt_limits: (u64, u64),
-    /// A timer looks for work that found something run out.
+    /// The timer that looks for jobs that found something run out.
     retry_timer: RetryTimer,
 }
 
 impl Scheduler {
-    /// That of these jobs. From here on whoever has work for it can say so
+    /// Makes the scheduler of these jobs. From here on a thread with work for it can say so
     /// (`Workers::kick`).
     pub fn new(jobs: Arc<Jobs>) -> Arc<Scheduler> {
         let host = &jobs.host;
@@ -99,12 +99,12 @@ impl Scheduler {
         scheduler
     }
 
-    /// Time has passed, or a snapshot may be gone: any keyspace may have work now.
+    /// Notes that time has passed, or that a snapshot may be gone: any keyspace may have work now.
     pub fn note_all_due(&self) {
         self.jobs.due.note_all(&self.jobs.pipeline.trees());
     }
 
-    /// Starts whatever background work is due.
+    /// Starts the background work that is due.
     pub fn schedule(&self) {
         let Ok(underway) = self.jobs.workers.begin() else {
             return;
@@ -119,7 +119,7 @@ impl Scheduler {
         self.jobs.pipeline.share_memory();
     }
 
-    /// Has policies asked whose tables have cost reads much.
+    /// Notes the keyspaces whose tables have cost reads much, so that their policies are asked.
     pub fn schedule_for_reads(&self) {
         let trees = self.jobs.pipeline.trees();
         let due = trees.iter().filter(|tree| tree.reads.cost.take_due());
@@ -128,13 +128,13 @@ impl Scheduler {
         }
     }
 
-    /// Whether background work would not be refused at once.
+    /// Whether new background work would be accepted.
     fn takes_work(&self) -> bool {
         self.jobs.workers.check_open().and_then(|()| self.jobs.host.write_state.check()).is_ok()
     }
 
-    /// Starts whatever is due by now in any keyspace; `false` once there is no
-    /// more to come.
+    /// Starts the work that is due by now in any keyspace. Returns `false` once the database
+    /// closes.
     pub fn schedule_if_open(&self) -> bool {
         self.note_all_due();
         self.schedule();
@@ -153,8 +153,8 @@ impl Scheduler {
     }
 
     fn schedule_flushes(&self, underway: &Underway) {
-        // Asked each time: a job that is refused is over at once, and its group is
-        // the next one again.
+        // Checked each time: a job that is refused is over at once, and its group is the next one
+        // again.
         while self.takes_work() && self.flush_is_due() {
             let group = self.jobs.claim_flush();
             if group.is_empty() {
@@ -195,8 +195,8 @@ impl Scheduler {
         }
     }
 
-    /// Asks the policies for merges while threads are free: one merge for each
-    /// keyspace in the order of their need, and again.
+    /// Asks the policies for merges while threads are free: one merge for each keyspace in the
+    /// order of their need, and again.
     pub fn schedule_merges(&self) {
         let Ok(underway) = self.jobs.workers.begin() else {
             return;
@@ -213,8 +213,8 @@ impl Scheduler {
         while !asked.is_empty() {
             let mut later = Vec::new();
             for need in asked {
-                // Asked each time: a job that is refused is over at once, and
-                // its decision is the next one again.
+                // Checked each time: a job that is refused is over at once, and its decision is the
+                // next one again.
                 if !self.takes_work() || !self.has_free_thread() {
                     return;
                 }
@@ -231,20 +231,20 @@ impl Scheduler {
         self.jobs.workers.merges_running.load(Ordering::Acquire) < self.jobs.workers.merges_max()
     }
 
-    /// The keyspaces to be asked, neediest first.
+    /// The keyspaces to ask, neediest first.
     fn by_need(&self) -> Vec<Need> {
         let slowdown = self.jobs.host.settings.level0_slowdown_files;
         let due = self.jobs.due.merges();
         let mut needs: Vec<Need> = due.iter().map(|tree| Need::new(tree, slowdown)).collect();
-        // Stable: by id where all else is the same.
+        // Stable: by id if all else is equal.
         needs.sort_by_key(|need| (Reverse(need.depth), need.turn));
         let is_once = |need: &Need| needs.iter().filter(|n| n.tree.id == need.tree.id).count() == 1;
         debug_assert!(needs.len() > 50 || needs.iter().all(is_once), "a keyspace is asked twice");
         needs
     }
 
-    /// Begins what the policy of a keyspace wants most, or a look for tables that are to
-    /// be dropped. Returns whether there was something.
+    /// Begins the merge that the policy of a keyspace wants most, or a look for tables to drop.
+    /// Returns whether there was any.
     fn begin_merge(&self, underway: &Underway, tree: &Arc<Tree>, (turn, room): (u64, u64)) -> bool {
         self.jobs.due.asking(tree);
         let mut work = tree.work.lock();
@@ -294,7 +294,7 @@ impl Scheduler {
         true
     }
 
-    /// The decision, or where there is little room for it, the one that fits: see `shortage.rs`.
+    /// The decision, or if there is little room for it, the one that fits: see `shortage.rs`.
     fn with_room(
         &self,
         work: &mut Work,
@@ -317,7 +317,7 @@ impl Scheduler {
         }
     }
 
-    /// Begins a job of a keyspace that [`Scheduler::merge_job`] ends.
+    /// Begins a job of a keyspace. [`Scheduler::merge_job`] ends it.
     fn begin_job(
         &self,
         underway: &Underway,
@@ -342,7 +342,7 @@ impl Scheduler {
 
     fn merge_job(&self, tree: &Tree, decision: &Decision) {
         let result = run_decision(&self.jobs, tree, decision);
-        // A look that found nothing says nothing of what merges wait for.
+        // A look that found no table says nothing of the shortage for which merges wait.
         if !decision.is_idle() {
             self.note_merge(tree, &result);
         }
@@ -367,10 +367,10 @@ impl Scheduler {
         self.jobs.host.note_progress();
     }
 
-    /// Tells the pace how far behind merging is.
+    /// Sets the pace by how far behind merging is.
     pub(crate) fn update_pace(&self) {
-        // Looked at and set in one: else who looked before a merge ended could
-        // set its pressure after it, and nobody would take that back.
+        // Measured and set in one step: else a thread that measured before a merge ended could set
+        // its pressure after it, and nobody would take that back.
         let mut loads = self.jobs.due.pacing.lock();
         let (mut worst, held) = self.jobs.due.pressure(&self.jobs.host, &mut loads);
         worst.level0_slowdown = self.jobs.host.settings.level0_slowdown_files;
@@ -389,10 +389,10 @@ impl Scheduler {
     /// Waits until no flush is due and no merge is picked or running.
     ///
     /// # Errors
-    /// `ReadOnly` if writing was turned off meanwhile; that of a job that found
-    /// something run out.
+    /// `ReadOnly` if writing was turned off meanwhile; the error of a job that found something run
+    /// out.
     pub fn wait_idle(&self) -> Result<()> {
-        // Before any lock is taken: a fork may never see it released.
+        // Before any lock is taken: after a fork nobody may ever release it.
         self.jobs.host.write_state.check_process()?;
         self.retry_now();
         self.schedule();
@@ -404,7 +404,7 @@ impl Scheduler {
                 return Some(Err(error));
             }
             let quiet = self.jobs.pipeline.queue().lock().unflushed.frozen().len() == 0;
-            // A job counts until it has scheduled what comes after it.
+            // A job counts until it has scheduled the work that comes after it.
             (quiet && self.jobs.workers.gate.is_quiet()).then_some(Ok(()))
         })
     }
@@ -419,7 +419,7 @@ impl Scheduler {
     /// Notes how a merge of a tree ended.
     pub(crate) fn note_merge(&self, tree: &Tree, result: &Result<()>) {
         let mut work = tree.work.lock();
-        // An idle keyspace gets no notes for a merge that went well.
+        // An idle keyspace gets no notes for a merge that succeeded.
         let waits = (result.is_err() || work.notes.is_some())
             && work.notes().merge_retry.note(&self.jobs.host, result);
         drop(work);
@@ -434,7 +434,7 @@ impl Scheduler {
         self.jobs.pipeline.flush_retry.lock().is_due(self.jobs.host.env.clock.monotonic_ns())
     }
 
-    /// Has the jobs that are due again begun, for as long as there are any.
+    /// Begins the jobs that are due again, for as long as there are any.
     fn look_again(&self) {
         if !self.retry_timer.begin() {
             return;
@@ -450,34 +450,34 @@ impl Scheduler {
         self.jobs.host.env.jobs.every(LOOK_MS, Arc::new(look));
     }
 
-    /// Whether a flush or a merge is to be tried again.
+    /// Whether a flush or a merge waits to be tried again.
     fn any_job_waits(&self) -> bool {
         let merge_waits = |tree: &Arc<Tree>| tree.work.lock().waits_for_room().is_some();
         let flush_waits = self.jobs.pipeline.flush_retry.lock().error().is_some();
         flush_waits || self.jobs.pipeline.trees().iter().any(merge_waits)
     }
 
-    /// Somebody asks for what waits: it is due at once.
+    /// A caller asks for the work that waits: it is due at once.
     pub(crate) fn retry_now(&self) {
         self.jobs.pipeline.flush_retry.lock().ask();
         for tree in self.jobs.pipeline.trees().iter() {
             if let Some(notes) = &mut tree.work.lock().notes {
                 notes.merge_retry.ask();
-                // It may be long before a thread is free to look whether there is room by now.
+                // It may take long until a thread is free to look whether there is room by now.
                 notes.attempt.let_go();
             }
         }
         self.note_all_due();
     }
 
-    /// Why a flush or merge waits.
+    /// The error for which a flush or merge waits.
     pub fn stuck_work(&self) -> Option<Error> {
         let of = |tree: &Arc<Tree>| tree.work.lock().waits_for_room().cloned();
         self.jobs.pipeline.stuck_flush().or_else(|| self.jobs.pipeline.trees().iter().find_map(of))
     }
 }
 
-/// Where debt begins to slow writers, and where it slows them most.
+/// The debt from which writers are slowed, and the one at which they are slowed most.
 fn debt_limits(settings: &Settings, shares: &Shares) -> (u64, u64) {
     let base = match settings.level_base_bytes {
         0 => shares.memtable_bytes / 2 * 3,

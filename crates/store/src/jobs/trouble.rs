@@ -1,15 +1,14 @@
-//! What becomes of a background job that failed: whether it is tried again,
-//! what of its input is left alone, and when writing is turned off.
+//! The handling of a background job that failed: whether it is tried again, which of its inputs are
+//! left alone, and when writing is turned off.
 //!
-//! - A shortage that passes (descriptors, memory) is waited out, 10 ms at first and
-//!   up to 2 s, before it counts as a failure.
-//! - Damage in an input, bytes that are wrong or cannot be read, takes that
-//!   table out of merging until the database is reopened. Reads of the damage
-//!   fail, everything else goes on.
-//! - Any other failure is tried again a few times, under new file numbers, and
-//!   then turns writing off; a full device is waited for (`shortage.rs`).
+//! - A shortage that passes (descriptors, memory) is waited out, 10 ms at first and up to 2 s,
+//!   before it counts as a failure.
+//! - Damage in an input, bytes that are wrong or cannot be read, takes that table out of merging
+//!   until the database is reopened. Reads of the damage fail, everything else goes on.
+//! - Any other failure is tried again a few times, under new file numbers, and then turns writing
+//!   off; a full device is waited for (`shortage.rs`).
 //!
-//! Owns no state. Never tries a failed sync again: what it covered is written to other files.
+//! Owns no state. Never tries a failed sync again: its data is written to other files.
 
 use crate::host::Host;
 use crate::host::shortage::is_short;
@@ -26,12 +25,12 @@ use windrow_read::events::{Event, EventSink};
 /// How often a failed job is tried again before writing is turned off.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// Shortages that are waited out: the last ones 2 s each, some 15 s in all: with fewer
-/// descriptors than it needs a process learns of it, and `Db::resume` goes on once there are.
+/// Shortages that are waited out: the last ones 2 s each, some 15 s in all. A process with fewer
+/// descriptors than it needs learns of it, and `Db::resume` goes on once there are enough.
 const SHORTAGES_MAX: u32 = 14;
-/// Those of a close.
+/// Shortages that a close waits out.
 const SHORTAGES_CLOSING: u32 = 7;
-/// The first wait, and the step in which it looks whether there is still a reason to wait.
+/// The first wait, and the interval in which it checks whether there is still a reason to wait.
 const WAIT_MS_MIN: u64 = 10;
 const WAIT_MS_MAX: u64 = 2_000;
 
@@ -42,17 +41,17 @@ pub struct Tries {
     shortages: u32,
 }
 
-/// What of a job's input is damaged.
+/// The damaged part of a job's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     Table(FileNumber),
-    /// Nothing says which table it is.
+    /// The error does not say which table it is.
     Any,
 }
 
 impl Tries {
-    /// Whether a failed job is worth another attempt, once it has waited for it
-    /// where that helps; turns writing off where it is not.
+    /// Whether a failed job is worth another attempt. Waits for it first if that helps. Turns
+    /// writing off if no attempt helps.
     pub fn again(&mut self, jobs: &Jobs, error: &Error) -> bool {
         let host = &jobs.host;
         if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Closed)
@@ -66,7 +65,7 @@ impl Tries {
             return wait_out(jobs, wait_ms).is_ok();
         }
         if is_short(host, error) {
-            // Tried again later, by whoever has it noted: see `shortage.rs`.
+            // `shortage.rs` says when it is tried again.
             return false;
         }
         self.failures += 1;
@@ -77,8 +76,8 @@ impl Tries {
         true
     }
 
-    /// The same for a close, which waits a second or two for a shortage to pass
-    /// and tries nothing else again: what it cannot flush is in the log.
+    /// Whether a close tries a failed flush again. It waits a second or two for a shortage to pass,
+    /// and tries nothing else again: the memtables that it cannot flush are in the log.
     pub fn again_closing(&mut self, host: &Host, error: &Error) -> bool {
         if !is_shortage(error) || self.shortages == SHORTAGES_CLOSING {
             return false;
@@ -110,9 +109,8 @@ pub struct DecisionTries {
 }
 
 impl DecisionTries {
-    /// Whether a decision that failed so is worth another attempt: its output could
-    /// not be written, or its input not be read, which it may be the next time. Wrong
-    /// bytes stay wrong.
+    /// Whether a decision that failed is worth another attempt. Its output could not be written, or
+    /// its input not be read: the next time may succeed. Wrong bytes stay wrong.
     pub fn again(&mut self, jobs: &Jobs, tree: &Tree, decision: &Decision, error: &Error) -> bool {
         let is_damaged = damage_of(decision, error).is_some();
         self.unread += u32::from(is_damaged && error.kind() == ErrorKind::Io);
@@ -124,8 +122,8 @@ impl DecisionTries {
     }
 }
 
-/// Ends a job: its files are free again, but for what is damaged of them,
-/// which is reported and must not be picked again.
+/// Ends a job: its files are free again. Those that are damaged are reported, and stay busy so that
+/// no job picks them.
 pub(crate) fn end_decision(
     events: &EventSink,
     work: &mut Work,
@@ -146,7 +144,7 @@ pub(crate) fn end_decision(
     events.send(&Event::CorruptionFound { error: error.clone() });
 }
 
-/// The damage that a job met in its input, if that is why it failed.
+/// The damage in its input for which a job failed, if that is the reason.
 fn damage_of(decision: &Decision, error: &Error) -> Option<Damage> {
     let name = Path::new(error.file().unwrap_or("")).file_name().and_then(|name| name.to_str());
     let table = match name.and_then(names::parse) {

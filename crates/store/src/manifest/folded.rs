@@ -1,6 +1,6 @@
-//! A manifest that was read to its end, and what a log remembers of it.
+//! A manifest that was read to its end, and its comparison with a log's record of it.
 //!
-//! Owns: the comparison of the two. Never does: read either.
+//! Owns: that comparison. Never does: read either.
 
 use std::path::Path;
 use windrow_base::{Error, FileNumber, FileUid, Result};
@@ -19,10 +19,10 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// Compares it with what a log remembers of the manifest in force.
+    /// Compares it with the manifest in force by a log's record of it.
     ///
     /// # Errors
-    /// `Corruption` naming the manifest, or CURRENT where that names an older one.
+    /// `Corruption` naming the manifest, or CURRENT if that names an older one.
     pub fn check(&self, dir: &Path, seen: Length, log: FileNumber) -> Result<()> {
         let (valid, what) = (self.valid, format!("log {log} saw"));
         let (name, what, offset) = if seen.number > valid.number {

@@ -1,11 +1,12 @@
-//! The manifest file: records appended one by one, each synced unless nothing
-//! is lost with it, rolled over into a new file with a full snapshot when it
-//! has grown to twice that.
+//! The manifest file: records appended one by one, each synced unless nothing is lost with it. When
+//! it has grown to twice its snapshot, a new file with a full snapshot takes its place.
 //!
-//! Order (rules R1, R7, R9): a new manifest is written and synced, its name
-//! made durable, and only then named by CURRENT, which is replaced by
-//! temporary file, sync, rename, and sync of the directory. Any failure
-//! is a background error: no file is unlinked and no number reused after it.
+//! Order (rules R1, R7, R9): a new manifest is written and synced, its name made durable, and only
+//! then named by CURRENT, which is replaced by temporary file, sync, rename, and sync of the
+//! directory. Any failure is a background error: no file is unlinked and no number reused after it.
+//!
+//! Owns: the file, its durable length, and the error that ended it. Never does: decide what a
+//! record says, or turn writing off (`catalog` does).
 
 use crate::host::place::Place;
 use crate::manifest::record::{Field, Record};
@@ -25,16 +26,16 @@ pub struct ManifestLog {
     pub uid: FileUid,
     path: PathBuf,
     file: Box<dyn WriteFile>,
-    /// Which file its name was for when it was made.
+    /// The file that its name led to when it was made.
     id: Option<FileId>,
     /// Bytes that are durable.
     durable_bytes: u64,
     snapshot_bytes: u64,
-    /// What a write or sync of it failed with: it takes no record any more.
+    /// The error of a write or sync that failed: it takes no record any more.
     failed: Option<Error>,
 }
 
-/// The manifest in force, and how much of it is durable.
+/// The manifest in force, and its durable length.
 #[derive(Clone, Copy)]
 pub struct InForce {
     pub uid: FileUid,
@@ -82,7 +83,7 @@ impl ManifestLog {
         Ok(manifest)
     }
 
-    /// Whether its name stands for it still, and it is as long as it was made.
+    /// Whether its name still leads to it, and it is at least as long as was made durable.
     ///
     /// # Errors
     /// `Io` that says that it was replaced.
@@ -91,10 +92,10 @@ impl ManifestLog {
         place.check_file(&self.path, self.id, self.durable_bytes)
     }
 
-    /// Appends a record and makes it durable, and all before it.
+    /// Appends a record, and makes it and all before it durable.
     ///
     /// # Errors
-    /// What the file system said; the manifest takes no record after that.
+    /// An error of the file system; the manifest takes no record after that.
     pub fn append(&mut self, record: &Record) -> Result<()> {
         let before = self.durable_bytes;
         self.write(record)?;
@@ -107,8 +108,8 @@ impl ManifestLog {
         Ok(())
     }
 
-    /// Appends a record that power loss may take: one that no file's existence
-    /// depends on, such as a move. What follows it cannot be durable without it.
+    /// Appends a record that power loss may take: one that no file's existence depends on, such as
+    /// a move. No later record can be durable without it.
     ///
     /// # Errors
     /// As [`ManifestLog::append`].
@@ -129,7 +130,7 @@ impl ManifestLog {
         written
     }
 
-    /// Field by field: a record with the bounds of all tables is not held as bytes.
+    /// Writes field by field, so that a record with the bounds of all tables is not held as bytes.
     fn write_fields(&mut self, record: &Record) -> Result<()> {
         let (offset, durable) = (self.file.len(), self.durable_bytes);
         check_invariant!(
@@ -155,12 +156,12 @@ impl ManifestLog {
         Length { number: self.number, bytes: self.durable_bytes }
     }
 
-    /// What a log made now remembers of it.
+    /// The manifest's identity and durable length, which a log made now remembers.
     pub fn in_force(&self) -> InForce {
         InForce { uid: self.uid, durable: self.durable() }
     }
 
-    /// What CURRENT says when it names this manifest.
+    /// The contents of CURRENT that name this manifest.
     pub fn current(&self, database_uid: FileUid) -> Current {
         Current {
             format_version: windrow_format::current::FORMAT_VERSION,
@@ -171,8 +172,7 @@ impl ManifestLog {
         }
     }
 
-    /// Whether it has grown beyond `bytes_min`, and to where a new one with a
-    /// snapshot is shorter.
+    /// Whether it has grown beyond `bytes_min`, and to more than twice its snapshot.
     pub(crate) fn wants_roll(&self, bytes_min: u64) -> bool {
         debug_assert!(self.snapshot_bytes <= self.bytes(), "a manifest shorter than its snapshot");
         self.bytes() > bytes_min.max(self.snapshot_bytes * 2)

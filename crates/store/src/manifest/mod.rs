@@ -1,9 +1,12 @@
-//! The manifest: which files make up the database, in records that are
-//! appended and synced before what they say becomes visible.
+//! The manifest: which files make up the database, in records that are appended and synced before
+//! their changes become visible.
 //!
-//! `record` is one record as data and bytes, `state` what a sequence of records
-//! folds to, `log` the file that they are in, `catalog` all of it in an open
-//! database, and `durable` what the write-ahead log is told of it.
+//! `record` is one record as data and bytes, `state` the fold of a sequence of records, `log` the
+//! file that they are in, and `folded` a manifest that was read to its end. `crate::catalog` has
+//! all of it in an open database.
+//!
+//! Owns: the format and the fold of records, and the file. Never does: show a version to readers,
+//! or remove a file.
 
 pub mod folded;
 pub mod log;

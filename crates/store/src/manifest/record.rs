@@ -1,9 +1,10 @@
 //! A manifest record: tagged fields, each with a must-understand bit.
 //!
-//! Field = varint tag, length-prefixed payload. An odd tag must be understood
-//! (`NotSupported` otherwise); an even unknown tag is skipped. Within a
-//! record fields apply in order. The payloads of keyspace edits are encoded
-//! by `windrow_plan::tree::Edit`.
+//! Field = varint tag, length-prefixed payload. An odd tag must be understood (`NotSupported`
+//! otherwise); an even unknown tag is skipped. Within a record fields apply in order. The payloads
+//! of keyspace edits are encoded by `windrow_plan::tree::Edit`.
+//!
+//! Owns: the format of records. Never does: read or write a file, or check a field against a state.
 
 use std::sync::Arc;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
@@ -31,11 +32,11 @@ const SETTINGS: u64 = 22;
 /// Name of the keyspace that every database has.
 pub const DEFAULT_KEYSPACE: &str = "default";
 
-/// What of a keyspace is stored in the manifest in addition to its version.
+/// The part of a keyspace that the manifest stores in addition to its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceRecord {
     pub id: KeyspaceId,
-    /// Shared with what runs of the keyspace.
+    /// Shared with the running parts of the keyspace.
     pub name: Arc<str>,
     pub comparator: String,
     pub merge_operator: Option<String>,
@@ -49,7 +50,7 @@ pub enum Field {
     KeyspaceCreate(KeyspaceRecord),
     KeyspaceDrop(KeyspaceId),
     KeyspaceEdit(KeyspaceId, Edit),
-    /// What a keyspace has of its own, as text, in the place of what it had.
+    /// A keyspace's own settings, as text, in place of those that it had.
     KeyspaceSettings(KeyspaceId, String),
     /// No file with this number or a larger one was made yet.
     NextFile(FileNumber),
@@ -61,15 +62,15 @@ pub enum Field {
         number: FileNumber,
         first_seq: SeqNo,
     },
-    /// This log exists, header and name durable; its loss is a corruption, and
-    /// so is another file in its place. Only a log that is named so holds records.
+    /// This log exists, header and name durable; its loss is a corruption, and so is another file
+    /// in its place. Only a log that such a field names holds records.
     WalAdded {
         number: FileNumber,
         uid: FileUid,
-        /// Its length when it was made, with what is preallocated: it was never shorter.
+        /// Its length when it was made, preallocated space included: it was never shorter.
         bytes: u64,
     },
-    /// So much of this log is on the device (rule R4).
+    /// This many bytes of this log are on the device (rule R4).
     WalSynced {
         number: FileNumber,
         bytes: u64,
@@ -82,13 +83,13 @@ pub enum Field {
     NextKeyspace(u32),
     /// Expiry was judged at this time, in ms since 1970; never before it again.
     TimeFloor(u64),
-    /// The settings in force, as text: an open does not read it, programs and
-    /// people that ask do.
+    /// The settings in force, as text. An open does not read it; programs and people that ask for
+    /// them do.
     Settings(String),
 }
 
 impl Field {
-    /// The keyspace that it says something of.
+    /// The keyspace that it concerns.
     pub fn keyspace(&self) -> Option<KeyspaceId> {
         match self {
             Field::KeyspaceCreate(record) => Some(record.id),
@@ -123,17 +124,17 @@ impl Record {
         debug_assert!(encoded.is_ok(), "appending to memory does not fail");
     }
 
-    /// Hands out the record's bytes in order, a field's at most at a time.
+    /// Encodes the record in order, and hands out at most a field's bytes at a time.
     ///
     /// # Errors
-    /// What `put` said.
+    /// Those of `put`.
     pub(crate) fn encode_parts(&self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let (mut head, mut payload) = (Vec::new(), Vec::new());
         for field in &self.0 {
             head.clear();
             payload.clear();
             let tag = encode_field(field, &mut payload);
-            // What cannot be read again at all is made by tests.
+            // Only tests make fields that cannot be read again at all.
             let again = || decode_field(tag, &payload).ok().flatten();
             let is_same = !cfg!(debug_assertions) || again().is_none_or(|again| again == *field);
             debug_invariant!(R7, is_same, "a field is read again as another one: {field:?}");
@@ -277,7 +278,7 @@ fn text(bytes: &[u8]) -> Result<String> {
     text.map(str::to_owned).map_err(|_| Error::corruption("stored settings are not UTF-8"))
 }
 
-/// A number that is counted on from: one near the end would wrap.
+/// Reads a number that is counted on from: one near the end would wrap.
 fn bounded(decoder: &mut Decoder<'_>, max: u64, what: &str) -> Result<u64> {
     let number = decoder.varint()?;
     if number <= max {

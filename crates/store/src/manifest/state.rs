@@ -1,8 +1,10 @@
-//! What the records of a manifest fold to: keyspaces with their versions,
-//! the logs to replay, the counters that must not run backwards.
+//! The state that the records of a manifest fold to: keyspaces with their versions, the logs to
+//! replay, the counters that must not run backwards.
 //!
-//! Pure data: recovery, repair and `dump` fold records into it, the running
-//! database keeps it with the file, and a snapshot record is made of it.
+//! Recovery, repair and `dump` fold records into it, the running database keeps it with the file,
+//! and a snapshot record is made of it.
+//!
+//! Owns: the fold of a record, and the snapshot of a state. Never does: read or write a file.
 
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +18,7 @@ use windrow_plan::tree::Version;
 #[derive(Clone)]
 pub struct KeyspaceState {
     pub record: Arc<KeyspaceRecord>,
-    /// What it has of its own, as text; `None` of nothing.
+    /// Its own settings, as text; `None` if it has none.
     pub settings: Option<Arc<str>>,
     pub version: Arc<Version>,
 }
@@ -53,9 +55,10 @@ pub struct ManifestState {
     pub(crate) settings_text: Arc<str>,
 }
 
-/// What a record makes of a state: all of it but the keyspaces that it does not name.
+/// The state after a record: all of it but the keyspaces that the record does not name.
 pub struct Change {
-    /// The keyspaces that it names; none of those before are there where it says all again.
+    /// The keyspaces that the record names; `None` after a full snapshot, which keeps none of those
+    /// before.
     named: Option<BTreeSet<KeyspaceId>>,
     after: ManifestState,
 }
@@ -67,10 +70,10 @@ impl ManifestState {
     /// Folds one record in.
     ///
     /// # Errors
-    /// `Corruption` where the record contradicts what came before;
+    /// `Corruption` if the record contradicts those before it;
     /// `InvalidArgument` for a comparator that is not registered.
     pub fn apply(&mut self, record: &Record, order_of: &OrderOf<'_>) -> Result<()> {
-        // Whatever follows a clean close undoes it: the database was reopened.
+        // Any record after a clean close undoes it: the database was reopened.
         self.clean_close = None;
         let before = self.counters();
         for field in &record.0 {
@@ -83,8 +86,9 @@ impl ManifestState {
         Ok(())
     }
 
-    /// What folding a record in would make of the state, which stays as it is: so it is known
-    /// that a record folds before it is written. Keyspaces are many, and a record names few.
+    /// Returns the state after a record, and leaves this one as it is: so it is known that a record
+    /// folds before it is written. Copies only the keyspaces that the record names: a database may
+    /// have many, and a record names few.
     ///
     /// # Errors
     /// As [`ManifestState::apply`].
@@ -102,7 +106,7 @@ impl ManifestState {
         Ok(Change { named: (!is_whole).then_some(named), after })
     }
 
-    /// Takes over what a record makes of this state.
+    /// Takes over the state after a record.
     pub fn adopt(&mut self, Change { named, mut after }: Change) {
         if let Some(named) = named {
             let changed =
@@ -114,9 +118,9 @@ impl ManifestState {
         *self = after;
     }
 
-    /// That no log and no keyspace has a number that can be given out again, and that a
-    /// replay begins with the oldest log. For a manifest of this open: of one that was
-    /// found, none of it is said.
+    /// Checks that no log and no keyspace has a number that can be given out again, and that replay
+    /// begins with the oldest log. For a manifest of this open: one that was found promises none of
+    /// it.
     pub fn check_numbers(&self) {
         if !cfg!(debug_assertions) {
             return;
@@ -133,7 +137,7 @@ impl ManifestState {
         debug_invariant!(R10, is_known, "a clean close leaves log {closed:?}, which is not there");
     }
 
-    /// What never runs backwards, but where a record says all again.
+    /// The counters that never run backwards, except in a full snapshot.
     fn counters(&self) -> [u64; 5] {
         let next_keyspace = u64::from(self.next_keyspace);
         [self.next_file, next_keyspace, self.last_seq, self.log_number, self.time_floor_ms]
@@ -154,7 +158,7 @@ impl ManifestState {
                 let Some(dropped) = self.keyspaces.remove(id) else {
                     return Err(corrupt(format!("keyspace {id} is dropped but was not made")));
                 };
-                // Its tables may be all that knows of these sequence numbers.
+                // Its tables may be the only place that has these sequence numbers.
                 self.last_seq = self.last_seq.max(dropped.version.flushed_through);
             }
             Field::KeyspaceEdit(id, edit) => {

@@ -1,29 +1,27 @@
-//! What of a key's entries must stay (invariant I6).
+//! Which entries of a key a merge must keep (invariant I6).
 //!
-//! Entries come newest first for each key, keys ascending. Held snapshots cut
-//! sequence numbers into *stripes*; within one stripe no reader can tell two
-//! entries of a key apart, so only the newest matters:
+//! Entries come newest first for each key, keys ascending. Held snapshots cut sequence numbers into
+//! *stripes*; within one stripe no reader can tell two entries of a key apart, so only the newest
+//! matters:
 //!
-//! 1. An entry is shadowed if a newer put, delete or covering range tombstone
-//!    lies in its stripe. A merge operand shadows nothing.
-//! 2. A tombstone goes if it is in the oldest stripe and nothing outside the
-//!    job, at or below the output, may hold the key.
-//! 3. Operands in one stripe are resolved onto a base in the same stripe, or
-//!    onto nothing where rule 2 would let a tombstone go; else they are
-//!    combined among themselves if the operator can. Never across a stripe,
-//!    and never where one of them expires: each expires at its own time.
-//! 4. An expired entry is a tombstone. "Now" is no later than any held
-//!    snapshot's own time.
-//! 5. A single delete and the put below it, in one stripe, go together and
-//!    leave what is older as if neither had been. So a single delete that a
-//!    newer put shadows is not free to go (rule 1): if that put is taken away
-//!    by another single delete, the one below it still has its own to take.
+//! 1. An entry is shadowed if a newer put, delete or covering range tombstone is in its stripe. A
+//!    merge operand shadows nothing.
+//! 2. A tombstone is dropped if it is in the oldest stripe and nothing outside the job, at or below
+//!    the output, may hold the key.
+//! 3. Operands in one stripe are resolved onto a base in the same stripe, or onto nothing if rule 2
+//!    would drop a tombstone; else they are combined among themselves if the operator can. Never
+//!    across a stripe, and never if one of them expires: each expires at its own time.
+//! 4. An expired entry is a tombstone. "Now" is no later than any held snapshot's own time.
+//! 5. A single delete and the put below it, in one stripe, are dropped together, and leave older
+//!    entries as if neither had been. So a single delete that a newer put shadows must not be
+//!    dropped (rule 1): if another single delete takes that put away, the one below it still has
+//!    its own put to take.
 //!
-//! Where the order takes keys of different bytes for the same one, every value
-//! and operand that stays keeps the bytes it was written with: a snapshot shows
-//! them. Nobody sees those of a tombstone.
+//! If the order treats keys of different bytes as equal, every value and operand that stays keeps
+//! the bytes with which it was written: a snapshot shows them. Nobody sees those of a tombstone.
 //!
-//! Owns no file and no clock; what is kept goes to a [`Sink`].
+//! Owns no file and no clock; the entries that stay go to a [`Sink`]. Never does: decide where a
+//! table is cut (`writer.rs`).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -36,18 +34,18 @@ use windrow_read::snapshots::LiveSnapshots;
 
 /// Takes the entries that stay, in internal key order.
 pub trait Sink {
-    /// One entry; `first` where its user key is another than the last one's.
+    /// Takes one entry; `first` if its user key is another than the last one's.
     fn keep(&mut self, user_key: &[u8], trailer: u64, value: &[u8], first: bool) -> Result<()>;
 }
 
-/// What a job drops entries by.
+/// The rules by which a job drops entries.
 pub struct DropRules {
     pub order: KeyOrder,
     pub held: LiveSnapshots,
     /// Range tombstones of all inputs.
     pub tombstones: Tombstones,
-    /// What lies at or below the output and outside the job; `None`: assume
-    /// that it may hold any key (a flush does not ask).
+    /// The tables at or below the output and outside the job; `None`: assume that they may hold any
+    /// key (a flush does not ask).
     pub outside: Option<Outside>,
     pub operator: Option<Arc<dyn MergeOperator>>,
     pub filter: Option<Arc<dyn CompactionFilter>>,
@@ -56,7 +54,7 @@ pub struct DropRules {
     pub(crate) output_level: u32,
 }
 
-/// What became of the entries.
+/// Counts of the entries by their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropCount {
     pub seen: u64,
@@ -66,7 +64,7 @@ pub struct DropCount {
     pub filtered: u64,
 }
 
-/// What the waiting operands apply to, within their stripe.
+/// The base of the waiting operands, within their stripe.
 enum Base<'a> {
     /// A value that stays.
     Put(Entry<'a>),
@@ -79,7 +77,7 @@ enum Base<'a> {
 struct Operand {
     trailer: u64,
     value: Vec<u8>,
-    /// Its key's bytes where they are others than those of [`Current::key`].
+    /// Its key's bytes if they differ from those of [`Current::key`].
     spelling: Option<Box<[u8]>>,
 }
 
@@ -98,7 +96,7 @@ struct Current {
     /// As its newest entry has it.
     key: Vec<u8>,
     any: bool,
-    /// Nothing of this key was kept yet.
+    /// Whether nothing of this key was kept yet.
     fresh: bool,
     /// The stripe in which older entries are shadowed.
     decided: Option<usize>,
@@ -120,7 +118,7 @@ pub struct Dropper {
     current: Current,
     count: DropCount,
     plain: bool,
-    /// Entries of one key may differ in its bytes.
+    /// Whether entries of one key may differ in its bytes.
     has_spellings: bool,
 }
 
@@ -136,10 +134,10 @@ impl Dropper {
     /// Takes the next entry.
     ///
     /// # Errors
-    /// The sink's, `NotSupported` for an unknown kind, and `Corruption` where
-    /// keys descend: a table that says so has sound checksums and was written
-    /// wrong. The writer of the output would refuse such keys too, but it never
-    /// sees those that are dropped, and what lies outside is asked in their order.
+    /// The sink's, `NotSupported` for an unknown kind, and `Corruption` if keys descend: such a
+    /// table has sound checksums and was written wrong. The writer of the output would refuse such
+    /// keys too, but it never sees those that are dropped, and the tables outside are asked in
+    /// their order.
     #[inline]
     pub fn push(
         &mut self,
@@ -227,8 +225,8 @@ impl Dropper {
         }
     }
 
-    /// An entry under one that decided its stripe. A single delete under a put
-    /// waits for its own put; any other entry goes.
+    /// Handles an entry under one that decided its stripe. A single delete under a put waits for
+    /// its own put; any other entry is dropped.
     fn shadowed(&mut self, trailer: u64) {
         let kind = key::trailer_kind(trailer);
         if kind == Kind::SingleDelete as u8 && self.current.under_put {
@@ -250,11 +248,11 @@ impl Dropper {
         newest.is_some_and(|tombstone| tombstone > seq)
     }
 
-    /// A put that decides its stripe.
+    /// Handles a put that decides its stripe.
     fn base(&mut self, kind: Kind, entry: Entry<'_>, sink: &mut impl Sink) -> Result<()> {
         if self.current.single.take().is_some() {
-            // Both go, and decide nothing: what is older is as it was before
-            // the put, and may be a single delete that another put needs.
+            // Both are dropped, and decide nothing: older entries are as they were before the put,
+            // and may include a single delete that another put needs.
             self.current.decided = None;
             return Ok(());
         }
@@ -268,7 +266,7 @@ impl Dropper {
         self.filtered(kind, entry, sink)
     }
 
-    /// Asks the compaction filter, where no snapshot known to the job sees the value.
+    /// Asks the compaction filter, if no snapshot known to the job sees the value.
     fn filtered(&mut self, kind: Kind, entry: Entry<'_>, sink: &mut impl Sink) -> Result<()> {
         let Entry { user_key, trailer, value, stripe } = entry;
         let newest_stripe = stripe == self.rules.held.seqs.len();
@@ -290,7 +288,7 @@ impl Dropper {
         }
     }
 
-    /// A delete that decides its stripe: goes where rule 2 lets it.
+    /// Handles a delete that decides its stripe: drops it if rule 2 allows that.
     fn tombstone(&mut self, seq: SeqNo, stripe: usize, sink: &mut impl Sink) -> Result<()> {
         if stripe == 0 && !self.outside_may_hold() {
             return Ok(());
@@ -312,7 +310,7 @@ impl Dropper {
         Ok(())
     }
 
-    /// Ends what waits, in a stripe where its base is known.
+    /// Ends the waiting entries, in a stripe in which their base is known.
     fn settle(&mut self, base: Base<'_>, sink: &mut impl Sink) -> Result<()> {
         if let Some(trailer) = self.current.single.take() {
             let stripe = self.current.pending_stripe;
@@ -332,7 +330,7 @@ impl Dropper {
         self.keep_operands(sink)?;
         match base {
             Base::Put(entry) => self.keep(entry.user_key, entry.trailer, entry.value, sink),
-            // Where nothing is left for it to hide, it would have its table rewritten for ever.
+            // If it hides nothing any more, it would cause rewrites of its table for ever.
             Base::Deleted(seq) => self.tombstone(seq, self.current.pending_stripe, sink),
             Base::Covered => Ok(()),
         }
@@ -350,7 +348,7 @@ impl Dropper {
         value.filter(|value| fits(value))
     }
 
-    /// Lets what waits go on as it is: its base is in another stripe, or outside.
+    /// Releases the waiting entries as they are: their base is in another stripe, or outside.
     fn release_pending(&mut self, sink: &mut impl Sink) -> Result<()> {
         let single = self.current.single.take().or(self.current.buried.take());
         if let Some(trailer) = single {
@@ -371,7 +369,7 @@ impl Dropper {
         Ok(())
     }
 
-    /// What the waiting operands came to, in place of all of them.
+    /// Keeps the result of the waiting operands in place of all of them.
     fn keep_merged(&mut self, trailer: u64, value: &[u8], sink: &mut impl Sink) -> Result<()> {
         let spelling = self.current.operands[0].spelling.take();
         self.current.operands.clear();
@@ -387,7 +385,7 @@ impl Dropper {
         {
             return None;
         }
-        // All at once: pair by pair, what is put together is copied once for each that follows.
+        // All at once: pair by pair, each result is copied once for each operand after it.
         let values: Vec<&[u8]> = operands.iter().rev().map(|o| o.value.as_slice()).collect();
         if VALUE_BYTES_MAX < values.iter().map(|value| value.len()).sum() {
             return None;
@@ -397,7 +395,7 @@ impl Dropper {
         Some((operands[0].trailer, value))
     }
 
-    /// Ends the key at hand: nothing older of it is in the job.
+    /// Ends the key at hand: the job has no older entry of it.
     fn finish_key(&mut self, sink: &mut impl Sink) -> Result<()> {
         if !self.has_pending() {
             return Ok(());
@@ -417,7 +415,7 @@ impl Dropper {
         }
     }
 
-    /// Ends the stream. Returns what became of its entries.
+    /// Ends the stream. Returns the counts of its entries.
     ///
     /// # Errors
     /// The sink's.
@@ -471,8 +469,8 @@ impl Dropper {
     }
 }
 
-/// Whether a table takes a value that was made here. Operands stay as they are
-/// where it does not: each is within the limit.
+/// Whether a table takes a value that was made here. Operands stay as they are if it does not: each
+/// is within the limit.
 fn fits(value: &[u8]) -> bool {
     value.len() <= VALUE_BYTES_MAX
 }
@@ -483,8 +481,8 @@ fn is_expired(value: &[u8], judge_ms: u64) -> bool {
     value.first_chunk::<8>().is_some_and(|expiry| u64::from_le_bytes(*expiry) <= judge_ms)
 }
 
-/// The range tombstones that must stay: the newest of each stripe, and in the
-/// oldest stripe only where something outside the job may lie under it.
+/// The range tombstones that must stay: the newest of each stripe, and in the oldest stripe only
+/// those under which tables outside the job may have keys.
 pub(crate) fn surviving_tombstones(
     tombstones: &Tombstones,
     held: &LiveSnapshots,

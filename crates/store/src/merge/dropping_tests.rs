@@ -1,6 +1,8 @@
-//! Tests of what merges drop, on histories written as text.
+//! Tests of the entries that merges drop, on histories written as text.
 //!
 //! `key seq kind[=value]`, newest first per key; the answer has the same form.
+//!
+//! Owns: the cases. Never does: write a table, or call the code of a whole merge.
 
 use super::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
 use std::cmp::Ordering;
@@ -61,7 +63,7 @@ impl CompactionFilter for DropX {
     }
 }
 
-/// Takes keys that differ in case for one.
+/// Treats keys that differ in case as equal.
 struct CaseBlind;
 
 impl Comparator for CaseBlind {
@@ -100,11 +102,11 @@ impl Sink for Kept {
     }
 }
 
-/// What lies outside the job, the held snapshots, and what may vary.
+/// The tables outside the job, the held snapshots, and the options of a case.
 #[derive(Default)]
 struct Setting {
     snapshots: Vec<u64>,
-    /// Nothing outside may hold any key.
+    /// Whether nothing outside may hold any key.
     bottom: bool,
     partial: bool,
     filter: bool,

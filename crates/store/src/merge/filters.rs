@@ -1,14 +1,14 @@
-//! Filters of a job's outputs: how many bits per key each gets, and what it
-//! inherits of its inputs' use.
+//! Filters of a job's outputs: how many bits per key each gets, and the statistics that it inherits
+//! from its inputs.
 //!
-//! The policy makes a plan when the job begins; here it is asked table by
-//! table, when a table's entries and range are known (a large table's first
-//! partition of the filter is written before that, by what is known then).
-//! Memory is accounted by the bytes that are really written. Jobs run side by
-//! side: what one may still add is reserved in the tree's ledger while it runs.
+//! The policy makes a plan when the job begins. The plan is asked table by table, when a table's
+//! entries and range are known (a large table's first partition of the filter is written before
+//! that, by the facts known then). Memory is accounted by the bytes that are really written. Jobs
+//! run side by side: the memory that one may still add is reserved in the tree's ledger while it
+//! runs.
 //!
-//! Owns: the estimates handed over at a merge. Never does: decide
-//! (`windrow_plan::filter_memory`), or count queries (`read/access.rs`).
+//! Owns: the estimates handed over at a merge. Never does: decide (`windrow_plan::filter_memory`),
+//! or count queries (`read/access.rs`).
 
 use crate::tree::Tree;
 use crate::tree::filter_ledger::Reservation;
@@ -36,7 +36,7 @@ struct Input {
 /// Decides the filters of one job's outputs.
 pub struct OutputFilters {
     plan: FilterPlan,
-    /// Queries recorded when the job began: what estimates speak of.
+    /// Queries recorded when the job began, to which estimates refer.
     queries: u64,
     learns: bool,
     version: Arc<Version>,
@@ -50,21 +50,21 @@ pub struct OutputFilters {
 
 /// A table in the making, as its filter sees it.
 pub struct TableSoFar<'a> {
-    /// Where it begins and ends; `None` for the ends of the job.
+    /// Its first key and its end; `None` at the ends of the job.
     pub lower: Option<&'a [u8]>,
     pub upper: Option<&'a [u8]>,
-    /// Entries in it, and of all of the job so far, it included.
+    /// Entries in it, and of all of the job so far, those included.
     pub entries: u64,
     pub(crate) job_entries: u64,
-    /// Keys whose filter is not written, most pieces that it may be written in, and
-    /// bytes of the job's filters that are.
+    /// Keys whose filter is not written, the most pieces in which it may be written, and the bytes
+    /// of the job's filters that are written.
     pub(crate) pending_keys: usize,
     pub pieces: u64,
     pub(crate) written_bytes: u64,
 }
 
 impl OutputFilters {
-    /// The same bits for every output.
+    /// Makes filters with the same bits for every output.
     fn fixed(bits: f64, tree: &Tree) -> OutputFilters {
         OutputFilters {
             plan: FilterPlan::fixed(bits),
@@ -84,7 +84,7 @@ impl OutputFilters {
         self.plan.decides_late()
     }
 
-    /// What the table will have been asked, as far as anything is known.
+    /// The queries that the table will have had, as far as anything is known.
     fn inherited(&self, table: &TableSoFar<'_>) -> Option<Estimate> {
         if !self.learns {
             return None;
@@ -108,8 +108,8 @@ impl OutputFilters {
         (!inputs.is_empty()).then(|| merlin::propagate(&inputs))
     }
 
-    /// About what share of an input's entries lies in `[lower, upper)`: bytes
-    /// of data, to a block, by its index. None if it cannot be opened any more.
+    /// The share of an input's entries in `[lower, upper)`, about: bytes of data, to a block, by
+    /// its index. Zero if it cannot be opened any more.
     fn share(&self, input: &ReadFile, lower: Option<&[u8]>, upper: Option<&[u8]>) -> f64 {
         let (file, order) = (&input.file, &self.version.order);
         let ends_before = |upper: &[u8]| order.compare(upper, &file.smallest).is_le();
@@ -149,15 +149,15 @@ impl OutputFilters {
         self.plan.bits_at_first()
     }
 
-    /// What goes into the finished table's metadata.
+    /// Returns the statistics for the finished table's metadata.
     pub(crate) fn statistics(&self, table: &TableSoFar<'_>) -> Vec<u8> {
         let known = self.inherited(table).filter(|_| self.queries > 0);
         known.map_or_else(Vec::new, |estimate| merlin::encode(&estimate, self.queries))
     }
 }
 
-/// Most bits per key up to `wanted` whose filter over `keys` takes at most
-/// `left_bytes` of the file, in so many pieces; 0 if a bit per key does not fit.
+/// Most bits per key up to `wanted` whose filter over `keys` takes at most `left_bytes` of the
+/// file, in this many pieces; 0 if a bit per key does not fit.
 fn fitting_bits(wanted: f64, keys: usize, pieces: u64, left_bytes: u64) -> f64 {
     if keys == 0 {
         return wanted;
@@ -175,12 +175,12 @@ fn fitting_bits(wanted: f64, keys: usize, pieces: u64, left_bytes: u64) -> f64 {
 }
 
 impl OutputFilters {
-    /// The filters of a flush of so many entries.
+    /// Makes the filters of a flush of `entries` entries.
     pub fn of_flush(tree: &Tree, entries: u64) -> OutputFilters {
         OutputFilters::plan(tree, &[], (0, Part::SstLog), entries)
     }
 
-    /// The filters of a merge; `runs` are its inputs, open.
+    /// Makes the filters of a merge; `runs` are its inputs, open.
     pub(crate) fn of_merge(tree: &Tree, merge: &Merge, runs: &[Arc<SortedRun>]) -> OutputFilters {
         let inputs: Vec<(u32, Part, Arc<File>)> =
             merge.files().map(|(level, part, file)| (level, part, file.clone())).collect();
@@ -201,8 +201,8 @@ impl OutputFilters {
         filters
     }
 
-    /// The filters of tables that are repaired: the policy's mean, as there is no
-    /// tree yet to share the memory out in.
+    /// Makes the filters of tables that are repaired: the policy's mean, as there is no tree yet in
+    /// which to share out the memory.
     pub fn of_repair(tree: &Tree) -> OutputFilters {
         let bits = match tree.reads.order.equality_is_bytewise() {
             true => tree.policy.load().filter_bits_mean(),
@@ -221,9 +221,9 @@ impl OutputFilters {
         if !tree.reads.order.equality_is_bytewise() {
             return OutputFilters::fixed(0.0, tree);
         }
-        // The ledger before the version: a job leaves it after its edit is in,
-        // so that what it wrote is seen here or there. And planned under the
-        // lock: two jobs must not both take what is left.
+        // The ledger before the version: a job leaves it after its edit is in, so that its filters
+        // are counted in one of the two. And planned under the lock: two jobs must not both take
+        // the memory that is left.
         let planning = tree.filter_ledger().plan();
         let reserved_bits = planning.reserved_bits();
         let version = tree.version();
@@ -257,7 +257,7 @@ impl OutputFilters {
 
 /// Tells every file whether its filter pays for being read (Mnemosyne, section
 /// 4.2.3). Whole filters are in memory with the open table and are always
-/// asked; what is saved is the reading of partitions' filters.
+/// asked; the flag saves the reading of partitions' filters.
 fn mark_skipped(tree: &Tree, plan: &FilterPlan, estimates: &Estimates) {
     for (number, level) in (0..).zip(&tree.view().levels) {
         let run = level.run.iter().flat_map(|run| &run.files).map(|file| (Part::Run, file));

@@ -1,15 +1,16 @@
-//! How hot the keys are that a job writes (L2SM): feeds the tree's HotMap and
-//! asks it for the hotness of each output table.
+//! How hot the keys are that a job writes (L2SM): feeds the tree's HotMap and asks it for the
+//! hotness of each output table.
 //!
-//! An update is noted once, when it leaves level 0. In a job from level 0 to
-//! level 1 those entries are told from what was in level 1 by their sequence
-//! numbers: level 1 holds what was written before. Where that is not so (the
-//! newest entry of a wide level 1 file is newer than a narrow flush) an update
+//! An update is noted once, when it leaves level 0. In a job from level 0 to level 1 those entries
+//! are told from the entries of level 1 by their sequence numbers: level 1 has older ones. If that
+//! does not hold (the newest entry of a wide level 1 file is newer than a narrow flush) an update
 //! is missed, which costs nothing but precision.
 //!
-//! Hashes are passed on a few thousand at a time, so that the lock is never
-//! held per key. A tree whose policy does not ask for it has no map, and a job
-//! then costs one test per key.
+//! Hashes are passed on a few thousand at a time, so that the lock is never held per key. A tree
+//! whose policy does not ask for it has no map, and a job then costs one test per key.
+//!
+//! Owns: the hashes that wait, and the hotness of the table at hand. Never does: decide which keys
+//! are hot (`HotMap` does), or read a table.
 
 use std::mem::take;
 use windrow_base::SeqNo;
@@ -29,12 +30,12 @@ pub struct Heat<'a> {
     updates_above: Option<SeqNo>,
     observed: Vec<u64>,
     written: Vec<u64>,
-    /// Of the table at hand, without `written`.
+    /// The hotness of the table at hand, without `written`.
     hotness: u64,
 }
 
 impl<'a> Heat<'a> {
-    /// The heat of a merge's keys in this tree's map.
+    /// Makes the heat of a merge's keys in this tree's map.
     pub fn new(map: &'a Mutex<HotMap>, merge: &Merge) -> Heat<'a> {
         let from_level0 = merge.inputs.first().is_some_and(|i| i.level == 0);
         let leaves_level0 = from_level0 && merge.output_level > 0;
@@ -43,12 +44,12 @@ impl<'a> Heat<'a> {
         Heat { updates_above, ..Heat::known(map) }
     }
 
-    /// The heat of keys whose updates are noted already.
+    /// Makes the heat of keys whose updates are noted already.
     pub fn known(map: &'a Mutex<HotMap>) -> Heat<'a> {
         Heat { map, updates_above: None, observed: Vec::new(), written: Vec::new(), hotness: 0 }
     }
 
-    /// An entry of the inputs.
+    /// Notes an entry of the inputs.
     #[inline]
     pub fn read(&mut self, user_key: &[u8], trailer: u64) {
         if self.updates_above.is_some_and(|above| key::trailer_seq(trailer) > above) {
@@ -59,7 +60,7 @@ impl<'a> Heat<'a> {
         }
     }
 
-    /// A key of the table at hand.
+    /// Notes a key of the table at hand.
     #[inline]
     pub fn wrote(&mut self, user_key: &[u8]) {
         self.written.push(filter::hash(user_key));
@@ -68,7 +69,7 @@ impl<'a> Heat<'a> {
         }
     }
 
-    /// The hotness of the table at hand, which ends here.
+    /// Ends the table at hand, and returns its hotness.
     pub(crate) fn end_table(&mut self) -> u64 {
         self.pass_on();
         take(&mut self.hotness)
@@ -115,9 +116,9 @@ mod tests {
         for key in [b"hot", b"new", b"old"] {
             heat.wrote(key);
         }
-        // 2^2 + 2^1; what came from level 1 was counted before.
+        // 2^2 + 2^1; the entry from level 1 was counted before.
         assert_eq!(heat.end_table(), 6);
-        // The next table begins with nothing.
+        // The next table begins at zero.
         heat.wrote(b"new");
         assert_eq!(heat.end_table(), 2);
         assert_eq!(heat.end_table(), 0);

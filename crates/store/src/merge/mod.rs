@@ -1,8 +1,10 @@
-//! Merging: from a decision of `plan` to an edit of the manifest.
+//! The parts of merges and flushes that make tables of entries.
 //!
-//! `run` executes a decision, `dropping` says what of the entries must stay,
-//! `writer` cuts them into tables. A flush takes the same road with a
-//! memtable for its input. `raw` writes tables entry by entry, for repair.
+//! `dropping` decides which entries stay, `writer` cuts them into tables, `filters` gives the
+//! tables their filters, and `heat` measures how hot their keys are. `jobs` runs them, for a merge
+//! or, with a memtable as the input, for a flush. `raw` writes tables entry by entry, for repair.
+//!
+//! Owns: the entries and tables of one job. Never does: pick a job, or install an edit (`jobs`).
 
 pub mod dropping;
 #[cfg(test)]

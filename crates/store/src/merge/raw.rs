@@ -1,8 +1,8 @@
-//! Tables that a repair writes, entry by entry: nothing is dropped, and they are part
-//! of no tree until it says where they go.
+//! Tables that a repair writes, entry by entry: nothing is dropped, and they are part of no tree
+//! until the repair adds them.
 //!
-//! Owns: how they are written, and what is said of a table that nothing but itself
-//! describes. Never does: decide which entries count (`lineage.rs`), or install a table.
+//! Owns: the writing of them, and the description of a table that nothing but itself describes.
+//! Never does: decide which entries count (`lineage.rs`), or install a table.
 
 use crate::host::Host;
 use crate::merge::dropping::Sink;
@@ -34,12 +34,12 @@ pub fn raw_tables(host: &Host, tree: &Tree, memtable: &Memtable) -> Result<Vec<F
     outputs.finish(0)
 }
 
-/// Range tombstones (start, end, sequence number) as a tree without snapshots needs them.
+/// Returns range tombstones (start, end, sequence number) as a tree without snapshots needs them.
 pub fn newest_tombstones<'a>(tree: &Tree, all: impl Iterator<Item = Parts<'a>>) -> Tombstones {
     Tombstones::newest_of_stripes(all.collect(), &tree.reads.order, &[])
 }
 
-/// Takes what repair writes.
+/// Makes the outputs of a repair.
 pub fn outputs<'a>(
     host: &'a Host,
     tree: &'a Tree,
@@ -58,9 +58,9 @@ pub fn outputs<'a>(
     Outputs::new(host, tree, spec)
 }
 
-/// A table's metadata from its own properties. Which sequence number the entries of an
-/// ingested table have the manifest alone knows: here it is the first that they may have,
-/// as if nothing had been written while the table was ingested.
+/// Returns a table's metadata from its own properties. Only the manifest knows the sequence number
+/// of the entries of an ingested table. Here it is the first that they may have, as if nothing had
+/// been written while the table was ingested.
 pub fn describe(number: FileNumber, p: &Properties, bytes: u64) -> File {
     debug_assert!(p.seq_max <= SEQ_MAX);
     let given_seq = p.given_above.map_or(0, |above| above + 1);

@@ -1,14 +1,17 @@
 //! Output tables of a flush or merge: cut, filled, synced, described.
 //!
-//! Tables are synced together: their bytes go out while they are written, and one
-//! sync at the end answers for many. At most [`UNSYNCED_MAX`] wait for it.
+//! Tables are synced together: their bytes go out while they are written, and one sync at the end
+//! covers many. At most [`UNSYNCED_MAX`] wait for it.
 //!
-//! Range tombstones are dealt out to the outputs: the table that ends before
-//! key `k` takes what lies between its lower cut and `k`, so that together
-//! the outputs cover exactly what the inputs did, gaps between them included.
+//! Range tombstones are dealt out to the outputs: the table that ends before key `k` takes the
+//! parts of them between its lower cut and `k`, so that together the outputs cover exactly the
+//! ranges of the inputs, gaps between tables included.
 //!
-//! A table whose writing fails is discarded with its siblings; the job may be
-//! run again under new numbers. Nothing here touches the manifest.
+//! A table whose writing fails is discarded with its siblings; the job may be run again under new
+//! numbers.
+//!
+//! Owns: the tables of one job until they are handed over. Never does: touch the manifest, or
+//! decide which entries stay (`dropping.rs`).
 
 use crate::host::Host;
 use crate::merge::dropping::Sink;
@@ -29,28 +32,28 @@ use windrow_format::tombstone::{FragmentRef, Tombstones};
 use windrow_plan::Cutter;
 use windrow_plan::tree::File;
 
-/// A table that grows large writes partitions of its filter before it is
-/// complete: its filter is decided again now and then, at multiples of this.
+/// A table that grows large writes partitions of its filter before it is complete: its filter is
+/// decided again now and then, at multiples of this.
 const DECIDE_ENTRIES: u64 = 256;
 
 /// A table that is likely to be smaller is not preallocated.
 const PREALLOCATED_MIN: u64 = 256 << 10;
 
-/// At the latest after so many entries.
+/// The most entries between two decisions.
 const DECIDE_ENTRIES_MAX: u64 = 1 << 14;
 
-/// Most tables of a merge that wait to be synced with others: each holds a descriptor, and what
-/// a failure or a crash takes is to be bounded.
+/// Most tables of a merge that wait to be synced with others: each holds a descriptor, and the loss
+/// of a failure or a crash must be bounded.
 pub const UNSYNCED_MAX: usize = 16;
-/// They take at most this part of the files that the process may hold open.
+/// The largest part of the files that the process may hold open that they take: one in this.
 const UNSYNCED_FILES_PART: usize = 16;
 
-/// What the outputs have in common.
+/// The properties that all outputs share.
 pub struct OutputSpec {
     pub level: u32,
     pub cutter: Cutter,
     pub filters: Arc<OutputFilters>,
-    /// Range tombstones that survive, to be dealt out.
+    /// The range tombstones that survive, to deal out.
     pub tombstones: Tombstones,
 }
 
@@ -68,7 +71,7 @@ struct Finished {
     statistics: Vec<u8>,
 }
 
-/// What a job borrows, and what an ingestion has a share of.
+/// A borrow for a job, or a share for an ingestion.
 enum Shared<'a, T> {
     Borrowed(&'a T),
     Counted(Arc<T>),
@@ -103,33 +106,32 @@ pub struct Outputs<'a> {
     host: Shared<'a, Host>,
     tree: Shared<'a, Tree>,
     spec: OutputSpec,
-    /// Where the last output was cut: the next one's tombstones begin there.
+    /// The cut before the open table: its tombstones begin there.
     lower: Option<Vec<u8>>,
     open: Option<Open>,
     finished: Vec<Finished>,
     internal: Vec<u8>,
-    /// `None` where nobody asks how hot keys are.
+    /// `None` if the policy does not ask how hot keys are.
     pub(crate) heat: Option<Heat<'a>>,
-    /// The tables that are rewritten: their own numbers, and those of the
-    /// tables that they were made of and that are still there. `None` where
-    /// that is not known.
+    /// The tables that are rewritten: their own numbers, and those of the tables that they were
+    /// made of and that still exist. `None` if that is not known.
     pub made_of: Option<Vec<(Arc<File>, FileNumber)>>,
     /// Entries kept so far.
     pub entries: u64,
-    /// Most that may still be kept, this one included.
+    /// Most entries that may still be kept, this one included.
     pub(crate) entries_left: u64,
     /// Most bytes that all tables together may get, about: no more is reserved.
     pub(crate) bytes_max: u64,
-    /// Tables that are written and not finished.
+    /// Tables that are written and not durable yet.
     unfinished: Unfinished,
-    /// The caller finishes them, with those of others.
+    /// Whether the caller makes them durable, with those of others.
     pub(crate) leaves_unfinished: bool,
-    /// The entries are given a sequence number above this one by the tree.
+    /// The tree gives the entries a sequence number above this one.
     pub given_above: Option<SeqNo>,
 }
 
 impl Outputs<'static> {
-    /// Those of somebody who goes on after the call that began them.
+    /// Makes the outputs of an ingestion, which goes on after the call that began them.
     pub fn shared(host: Arc<Host>, tree: Arc<Tree>, spec: OutputSpec) -> Outputs<'static> {
         Outputs::over(Shared::Counted(host), Shared::Counted(tree), spec)
     }
@@ -160,20 +162,20 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// How many tables were cut, and how many are not finished yet.
+    /// The number of tables that were cut, and of those that are not durable yet.
     #[cfg(any(test, feature = "testing"))]
     pub fn counts(&self) -> (usize, usize) {
         (self.finished.len(), self.unfinished.len())
     }
 
-    /// Bytes to reserve for the next table: of its size, as far as that can be told, and of what
-    /// is left to write. None where the system's cache gathers what is written and finds room
-    /// for all of it at once: reserved blocks would only have to be marked as written, and what
-    /// of them is not used be given back.
+    /// Bytes to reserve for the next table: its size, as far as that can be told, but no more than
+    /// is left to write. None if the system's cache gathers writes and finds room for all of them
+    /// at once: the file system would only have to mark reserved blocks as written, and to take
+    /// back the unused ones.
     pub fn preallocate_bytes(&self) -> u64 {
         let sizes = self.finished.iter().map(|file| file.summary.file_bytes);
         let left = self.bytes_max.saturating_sub(sizes.clone().sum());
-        // Where cuts are not by size, tables are about as large as those before.
+        // If cuts are not by size, tables are about as large as those before.
         let before = sizes.max().unwrap_or(u64::MAX);
         let likely = self.tree.sizes.load().file_bytes.min(left).min(before);
         if !self.host.settings.direct_io || likely < PREALLOCATED_MIN {
@@ -214,7 +216,7 @@ impl<'a> Outputs<'a> {
         let preallocate_bytes = self.preallocate_bytes();
         let write = WriteOptions { direct: settings.direct_io, preallocate_bytes };
         let file = match host.env.fs.create(&path, write) {
-            // Others took them meanwhile: those that are written hold some.
+            // Other files took the descriptors meanwhile; the tables that are written hold some.
             Err(error) if is_out_of_descriptors(&error) && self.may_finish() => {
                 self.finish_tables()?;
                 host.env.fs.create(&path, write)?
@@ -226,7 +228,7 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// The open table as its filter sees it.
+    /// The open table for the decision on its filter.
     fn so_far<'k>(&'k self, upper: Option<&'k [u8]>) -> TableSoFar<'k> {
         let table = self.open.as_ref().map(|open| &open.table);
         let (pending_keys, own_bytes) = table.map_or((0, 0), TableWriter::filter_progress);
@@ -242,8 +244,8 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Decides the open table's filter by what is known now. `more_keys` may
-    /// follow before it is decided again.
+    /// Decides the open table's filter by the facts known now. `more_keys` may come before it is
+    /// decided again.
     fn decide_filter(&mut self, upper: Option<&[u8]>, more_keys: u64) {
         let mut table = self.so_far(upper);
         table.pending_keys += more_keys as usize;
@@ -253,7 +255,7 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Decides it at every doubling of the table, and every so many entries.
+    /// Decides it at every doubling of the table, and every [`DECIDE_ENTRIES_MAX`] entries.
     #[cold]
     fn decide_while_open(&mut self, user_key: &[u8]) {
         let entries = self.open.as_ref().map_or(0, |open| open.table.entries());
@@ -299,12 +301,12 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// Whether some tables wait to be synced, and may be now.
+    /// Whether some tables wait to be synced, and may be synced now.
     fn may_finish(&self) -> bool {
         !self.leaves_unfinished && !self.unfinished.is_empty()
     }
 
-    /// Makes durable what waits for it, but for the names.
+    /// Makes the waiting tables durable, without their names.
     fn finish_tables(&mut self) -> Result<()> {
         match std::mem::take(&mut self.unfinished) {
             files if files.is_empty() => Ok(()),
@@ -312,8 +314,8 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Adds what lies between the last cut and `upper` to a table. One that takes
-    /// all, as a flush's does, shares it.
+    /// Adds the range tombstones between the last cut and `upper` to a table. A table that takes
+    /// all, as a flush's does, shares them.
     fn add_tombstones(&self, table: &mut TableWriter, upper: Option<&[u8]>) -> Result<()> {
         if self.lower.is_none() && upper.is_none() {
             let mut layers = self.spec.tombstones.layers().iter();
@@ -336,8 +338,8 @@ impl<'a> Outputs<'a> {
         layers.map(move |layer| layer.iter().filter_map(move |f| f.within(order, lower, upper)))
     }
 
-    /// What the open table is made of, whose keys reach up to `upper`. That
-    /// matters for merge operands alone.
+    /// The tables that the open table is made of; its keys reach up to `upper`. That matters for
+    /// merge operands alone.
     fn made_of(&self, upper: Option<&[u8]>) -> Option<Vec<FileNumber>> {
         let order = &self.tree.reads.order;
         let meets = |file: &File| {
@@ -352,11 +354,11 @@ impl<'a> Outputs<'a> {
         Some(numbers.into_iter().collect())
     }
 
-    /// Ends the last table and makes all durable, and their names. Returns the
-    /// files, by key ascending, each with `epoch`.
+    /// Ends the last table and makes all durable, and their names. Returns the files, by key
+    /// ascending, each with `epoch`.
     ///
     /// # Errors
-    /// What the file system said; the outputs are discarded then.
+    /// An error of the file system; the outputs are discarded then.
     pub fn finish(mut self, epoch: Epoch) -> Result<Vec<File>> {
         self.end_last()?;
         self.finish_tables()?;
@@ -366,8 +368,8 @@ impl<'a> Outputs<'a> {
         Ok(self.describe_all(epoch))
     }
 
-    /// Ends the last table. What is not in these files yet is the caller's to
-    /// finish, and to make their names durable.
+    /// Ends the last table. Returns the tables, and the files that the caller must make durable,
+    /// and their names.
     ///
     /// # Errors
     /// As [`Outputs::finish`].
@@ -393,9 +395,9 @@ impl<'a> Outputs<'a> {
 }
 
 impl Outputs<'_> {
-    /// Removes a table that no manifest ever named, at once: what failed may
-    /// have failed for want of its room. One that stays goes at the next open. In
-    /// a directory that was replaced the name may be another table's.
+    /// Removes a table that no manifest ever named, at once: the job may have failed because the
+    /// device lacked the room that the table takes. A table that stays is removed by the next open.
+    /// In a directory that was replaced the name may be another table's.
     fn discard(&self, number: FileNumber) {
         if self.host.place.check().is_ok() {
             let _ = self.host.env.fs.remove(&self.host.dir.join(names::table(number)));
@@ -406,10 +408,10 @@ impl Outputs<'_> {
 /// Makes the names of tables durable.
 ///
 /// # Errors
-/// What the file system said, a background error.
+/// An error of the file system, which is a background error.
 pub(crate) fn sync_table_names(host: &Host) -> Result<()> {
     host.env.fs.sync_dir(&host.dir).inspect_err(|error| {
-        // Without a descriptor it was no sync yet.
+        // Without a descriptor nothing was synced yet.
         if !is_out_of_descriptors(error) {
             host.set_background_error(error);
         }
@@ -450,9 +452,9 @@ impl Sink for Outputs<'_> {
 }
 
 impl Drop for Outputs<'_> {
-    /// What was not handed over is of no use: the job failed.
+    /// Discards the outputs that were not handed over: the job failed.
     fn drop(&mut self) {
-        // What is open keeps its room on the device.
+        // A file that is open keeps its room on the device.
         self.unfinished.clear();
         if let Some(open) = self.open.take() {
             open.table.abandon();
@@ -491,7 +493,7 @@ fn describe(finished: Finished, epoch: Epoch, created_ms: u64) -> File {
     }
 }
 
-/// The codec of a level: the list goes from level 0 on, its last one repeats.
+/// Returns the codec of a level: the list goes from level 0 on, and its last one repeats.
 pub(crate) fn codec_of(list: &str, level: u32) -> Result<Codec> {
     let codecs: Vec<&str> = list.split(',').map(str::trim).collect();
     let at = (level as usize).min(codecs.len() - 1);

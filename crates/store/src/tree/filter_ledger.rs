@@ -1,5 +1,5 @@
-//! What running jobs may add to the filters of a tree: jobs run side by side, and
-//! no two of them may take the memory that is left.
+//! The filter memory that running jobs may add to a tree: jobs run side by side, and no two of them
+//! may take the memory that is left.
 //!
 //! Owns: a line for each job. Never does: decide how much a job takes.
 
@@ -14,7 +14,7 @@ struct Lines {
     growth_bits: BTreeMap<u64, f64>,
 }
 
-/// What running jobs may add to a tree's filters. Clones are the same one.
+/// The filter memory that running jobs may add to a tree. Clones are the same ledger.
 #[derive(Clone)]
 pub struct FilterLedger(Arc<Mutex<Lines>>);
 
@@ -24,7 +24,7 @@ pub struct Planning<'a> {
     lines: MutexGuard<'a, Lines>,
 }
 
-/// A job's line; goes when it is dropped, after the edit is in.
+/// A job's line. It is dropped after the edit is in, and removes the line.
 pub struct Reservation {
     ledger: FilterLedger,
     line: u64,
@@ -44,12 +44,12 @@ impl FilterLedger {
 }
 
 impl Planning<'_> {
-    /// What the jobs that run may add, in bits.
+    /// The growth that the running jobs have reserved, in bits.
     pub fn reserved_bits(&self) -> f64 {
         self.lines.growth_bits.values().sum()
     }
 
-    /// Ends the planning of a job that may add so much.
+    /// Ends the planning of a job that may add `growth_bits`.
     pub fn reserve(mut self, growth_bits: f64) -> Reservation {
         let line = self.lines.next;
         self.lines.next += 1;

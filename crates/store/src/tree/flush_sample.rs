@@ -1,10 +1,10 @@
-//! The sample that flushes of a keyspace go by while its tree says nothing of where keys are.
+//! The sample by which flushes of a keyspace are cut while its tree does not show where keys are.
 //!
-//! Owns: the pass over a memtable, and the sample that flushes share. Those that run at once see
+//! Owns: the pass over a memtable, and the sample that flushes share. Flushes that run at once see
 //! one version: if each went by its own keys, each would be cut elsewhere, and their files would
 //! tie partitions together. So the first of them that finds boundaries keeps its sample, for the
-//! flushes that see the same version, until the boundaries are part of the tree.
-//! Never does: decide where boundaries are (`plan/src/level0`).
+//! flushes that see the same version, until the boundaries are part of the tree. Never does: decide
+//! where boundaries are (`plan/src/level0`).
 
 use std::sync::Arc;
 use windrow_base::key::trailer_seq;
@@ -15,7 +15,7 @@ use windrow_plan::{Policy, Settings};
 use windrow_read::lock_ranks;
 use windrow_read::memtable::{MemCursor, Memtable};
 
-/// Bytes of a table for an entry, besides its key and value.
+/// Bytes that an entry takes in a table besides its key and value.
 const TRAILER_BYTES: usize = 8;
 
 /// Boundaries of the partitions of level 0.
@@ -25,7 +25,7 @@ type Boundaries = Arc<[Vec<u8>]>;
 pub struct FlushSample(Mutex<Option<Shared>>);
 
 struct Shared {
-    /// Those of the version that the sample was taken for.
+    /// The boundaries of the version for which the sample was taken.
     before: Boundaries,
     sample: Arc<Sample>,
 }
@@ -43,8 +43,8 @@ impl FlushSample {
         self.0.lock().is_none()
     }
 
-    /// The boundaries that the policy wants from a flush of this memtable on, if those of the
-    /// version no longer fit.
+    /// Returns the boundaries that the policy wants from a flush of this memtable on, if those of
+    /// the version no longer fit.
     pub fn boundaries(
         &self,
         policy: &Policy,
@@ -75,7 +75,8 @@ impl FlushSample {
         }
     }
 
-    /// The sample that another flush took for a version of these boundaries. Any other goes.
+    /// Returns the sample that another flush took for a version of these boundaries. Drops any
+    /// other.
     fn kept(&self, boundaries: Option<&Boundaries>) -> Option<Arc<Sample>> {
         let mut shared = self.0.lock();
         let fits = |kept: &mut Shared| boundaries.is_some_and(|now| Arc::ptr_eq(&kept.before, now));
@@ -86,7 +87,7 @@ impl FlushSample {
     }
 }
 
-/// A sample of what is published of a memtable.
+/// Returns a sample of the published entries of a memtable.
 pub fn sample_of(memtable: &Memtable) -> Sample {
     let mut sampler = Sampler::new(memtable.order().clone());
     let mut entries = memtable.cursor();

@@ -1,10 +1,8 @@
-//! One keyspace's tree: its memtables, its version, and the view that reads
-//! pin.
+//! One keyspace's tree: its memtables, its version, and the view that reads pin.
 //!
-//! Owns the switch from one view to the next. A view changes in two ways
-//! only: a memtable is frozen (under the commit queue's lock), or an edit of
-//! the manifest is installed (under the manifest's lock); both take
-//! `view_lock`, which orders them. Never reads or writes a file.
+//! Owns: the switch from one view to the next. A view changes in two ways only: a memtable is
+//! frozen (under the commit queue's lock), or an edit of the manifest is installed (under the
+//! manifest's lock); both take `view_lock`, which orders them. Never reads or writes a file.
 
 pub mod filter_ledger;
 pub mod flush_sample;
@@ -41,31 +39,31 @@ pub struct Work {
     pub merging: u32,
     /// Manual compactions under way: the picker relieves level 0 and nothing else.
     pub hold: u32,
-    /// Those of them that wait for a merge to end: none begins before it has.
+    /// How many of them wait for a merge to end: no merge begins before it has.
     pub waiting: u32,
-    /// When it was last given a merge, in turns of all keyspaces.
+    /// The turn, counted over all keyspaces, in which it was last given a merge.
     pub(crate) turn: u64,
     /// The chain of merges that is under way.
     pub chain: Chain,
-    /// What is noted from one job to the next. An idle keyspace has none of it.
+    /// Notes from one job to the next. An idle keyspace has none.
     pub notes: Option<Box<Notes>>,
 }
 
-/// What is noted of a tree from one job to the next.
+/// Notes on a tree from one job to the next.
 #[derive(Default)]
 pub struct Notes {
-    /// The use that it is measured to have; made by the first flush where the policy goes by that.
+    /// The use that it is measured to have; made by the first flush if the policy goes by that.
     pub measured: Option<MeasuredUse>,
-    /// What the last look for tables that range tombstones hide whole saw; none is made of a
-    /// tree without range tombstones.
+    /// The last look for tables that range tombstones hide whole; `None` if the next one is due. A
+    /// tree without range tombstones gets no look.
     pub(crate) last_look: Option<LastLook>,
     /// The last merge that was begun with less room than it might need.
     pub attempt: Attempt,
     /// When merges that found something run out are tried again.
     pub(crate) merge_retry: Retry,
-    /// Of what is busy, what is damaged: no job takes it until the database is reopened.
+    /// The damaged part of `busy`: no job takes it until the database is reopened.
     pub damaged: Busy,
-    /// The first that was said of that.
+    /// The first error that reported damage.
     pub damage: Option<Error>,
 }
 
@@ -81,42 +79,42 @@ impl Work {
         self.notes.as_ref().is_none_or(|notes| notes.merge_retry.is_due(now_ns))
     }
 
-    /// What is damaged, if anything is.
+    /// The damaged files, if there are any.
     pub fn damaged(&self) -> Option<&Busy> {
         self.notes.as_ref().map(|notes| &notes.damaged).filter(|damaged| !damaged.is_empty())
     }
 
-    /// What was first said of damage.
+    /// The first error that reported damage.
     pub fn damage(&self) -> Option<&Error> {
         self.notes.as_ref()?.damage.as_ref()
     }
 
-    /// What is noted, to be changed.
+    /// The notes, for a change. Makes them if there are none.
     #[inline]
     pub fn notes(&mut self) -> &mut Notes {
         self.notes.get_or_insert_default()
     }
 }
 
-/// What is measured of a keyspace's use.
+/// The measured use of a keyspace.
 #[derive(Default)]
 pub struct MeasuredUse {
     pub measured: Measured,
-    /// What one table more would have cost reads by the last flush, in bytes.
+    /// Bytes that one more table would have cost reads up to the last flush.
     pub(crate) read_bytes: u64,
 }
 
-/// What a look for tables that range tombstones hide whole saw.
+/// The state at a look for tables that range tombstones hide whole.
 pub struct LastLook {
     /// The tables with range tombstones, in read order.
     pub tables: Vec<FileNumber>,
     /// The snapshots that were held.
     pub held: Vec<SeqNo>,
-    /// A job had some of the tables that were hidden.
+    /// Whether a job had some of the tables that were hidden.
     pub waits: bool,
 }
 
-/// What jobs on a tree share. An idle keyspace has none of it.
+/// State that jobs on a tree share. An idle keyspace has none.
 #[derive(Default)]
 struct ForJobs {
     filter_ledger: FilterLedger,
@@ -135,29 +133,29 @@ pub struct Tree {
     pub record: Arc<KeyspaceRecord>,
     pub filter: Option<Arc<dyn CompactionFilter>>,
     pub policy: ArcSwap<Policy>,
-    /// What the policy reads of sizes; changes with it.
+    /// The sizes that the policy reads; they change with it.
     pub sizes: ArcSwap<Settings>,
-    /// What the keyspace has of its own; most have nothing, and take no memory for it.
+    /// The keyspace's own settings; most have none, and take no memory for them.
     settings: ArcSwapOption<KeyspaceSettings>,
-    /// Whether a TTL is among that: every put asks.
+    /// Whether the settings include a TTL: every put asks.
     has_ttl: AtomicBool,
     pub work: Mutex<Work>,
     pub reads: Arc<ReadOwner>,
-    /// How hot keys are; made when a merge first asks for it. Not persisted:
-    /// what it tells is, with each table.
+    /// How hot keys are; made when a merge first asks for it. Not persisted: each table has its own
+    /// hotness.
     pub(crate) hot_map: OnceLock<Box<Mutex<HotMap>>>,
-    /// What jobs share; made by the first.
+    /// State that jobs share; made by the first.
     for_jobs: OnceLock<Box<ForJobs>>,
     /// Memory of memtables, shared by all keyspaces.
     chunks: Arc<ChunkPool>,
     view: ArcSwap<ReadView>,
     view_lock: Mutex<()>,
-    /// The id of the first snapshot that was taken after it was dropped; until then
+    /// The id of the first snapshot that was taken after the keyspace was dropped; until then
     /// [`NOT_DROPPED`].
     unseen_from: AtomicU64,
 }
 
-/// What a tree is made of.
+/// The arguments of [`Tree::new`].
 pub struct TreeParts<'a> {
     /// Shared with the manifest's state.
     pub record: Arc<KeyspaceRecord>,
@@ -171,7 +169,7 @@ pub struct TreeParts<'a> {
     pub frozen: Vec<Arc<Memtable>>,
     pub reads: Arc<ReadOwner>,
     pub chunks: Arc<ChunkPool>,
-    /// The levels of an earlier version, which it shares where they are the same.
+    /// The levels of an earlier version. The tree shares those that are equal.
     pub before: &'a [Arc<ReadLevel>],
 }
 
@@ -204,20 +202,20 @@ impl Tree {
         }
     }
 
-    /// Gives the keyspace settings of its own; its policy is for `Database::set_policy`.
+    /// Sets the keyspace's own settings; its policy is for `Database::set_policy`.
     pub fn configure(&self, settings: KeyspaceSettings) {
         let has_ttl = settings.ttl.is_some();
         self.settings.store(unless_empty(settings));
         self.has_ttl.store(has_ttl, Ordering::Release);
     }
 
-    /// What the keyspace has of its own.
+    /// The keyspace's own settings.
     #[inline]
     pub fn settings(&self) -> KeyspaceSettings {
         self.settings.load().as_deref().cloned().unwrap_or_default()
     }
 
-    /// How long what is put is there for, where the put does not say.
+    /// How long a value is kept if its put does not say.
     #[inline]
     pub fn ttl(&self) -> Option<Duration> {
         self.has_ttl.load(Ordering::Acquire).then(|| self.settings.load().as_ref()?.ttl).flatten()
@@ -239,17 +237,17 @@ impl Tree {
         self.view().version.clone()
     }
 
-    /// What reads have learned of its files.
+    /// The estimates that reads have made of the tree's files.
     pub fn estimates(&self) -> Estimates {
         Estimates::of(&self.reads.access, &self.view())
     }
 
-    /// What running jobs may add to its filters.
+    /// The filter memory that running jobs may add.
     pub fn filter_ledger(&self) -> &FilterLedger {
         &self.for_jobs.get_or_init(Box::default).filter_ledger
     }
 
-    /// What flushes go by while the version says nothing of where keys are.
+    /// The sample by which flushes are cut while the version does not show where keys are.
     pub fn flush_sample(&self) -> &FlushSample {
         &self.for_jobs.get_or_init(Box::default).flush_sample
     }
@@ -281,8 +279,8 @@ impl Tree {
         self.view.store(Arc::new(old.with_memtables(old.memtable.clone(), frozen)));
     }
 
-    /// Installs a version, and lets go of the frozen memtable that it holds now.
-    /// Files that left the tree are marked obsolete; they go at their last unpin.
+    /// Installs a version, and lets go of the frozen memtable that is in its tables. Files that
+    /// left the tree are marked obsolete; they are removed at their last unpin.
     pub fn install(&self, version: Arc<Version>, flushed: Option<&Arc<Memtable>>) {
         let _lock = self.view_lock.lock();
         let old = self.pin();
@@ -303,8 +301,8 @@ impl Tree {
         ReadView::new(old.memtable.clone(), frozen, version, levels)
     }
 
-    /// Installs a version that holds all that was published, and lets go of every
-    /// memtable. Returns those.
+    /// Installs a version that holds all published entries, and lets go of every memtable. Returns
+    /// those.
     pub fn restart(&self, version: Arc<Version>) -> Vec<Arc<Memtable>> {
         let _lock = self.view_lock.lock();
         let old = self.pin();
@@ -317,20 +315,21 @@ impl Tree {
         old.memtables().cloned().collect()
     }
 
-    /// Marks the keyspace dropped: handles of it fail from here on, but for what
-    /// they read in snapshots with ids below `snapshot`. Nothing leaves its last
-    /// view, which holds all that those see.
+    /// Marks the keyspace dropped: its handles fail from here on, except for reads in snapshots
+    /// with ids below `snapshot`. Nothing leaves its last view, which holds all that those
+    /// snapshots see.
     pub fn mark_dropped(&self, snapshot: u64) {
         self.unseen_from.store(snapshot, Ordering::Release);
     }
 
-    /// Why handles of a keyspace fail that was dropped, or is in the place of one that was left out.
+    /// The error of a handle of a keyspace that was dropped, or that takes the place of one that
+    /// was left out.
     pub fn gone(&self) -> Error {
         let is_another = self.reads.order.id() != self.record.comparator;
         if is_another { left_out(&self.record) } else { dropped(&self.name) }
     }
 
-    /// That the keys with a prefix are a range.
+    /// Checks that the keys with a prefix are a range.
     ///
     /// # Errors
     /// `NotSupported` for another order than the bytewise one.
@@ -366,7 +365,7 @@ pub fn dropped(name: &str) -> Error {
     Error::new(ErrorKind::Closed, format!("keyspace `{name}` was dropped"))
 }
 
-/// Why a keyspace that was left out cannot be used.
+/// The error for a keyspace that was left out.
 pub fn left_out(record: &KeyspaceRecord) -> Error {
     let KeyspaceRecord { name, comparator, .. } = record;
     Error::invalid(format!(
@@ -375,8 +374,8 @@ pub fn left_out(record: &KeyspaceRecord) -> Error {
     ))
 }
 
-/// Level 0's tables keep index and filter in memory (Autumn, section 3.2): few
-/// and small, and every read asks them.
+/// Keeps index and filter of level 0's tables in memory (Autumn, section 3.2): they are few and
+/// small, and every read asks them.
 fn pin_level0(old: &[Arc<ReadLevel>], new: &[Arc<ReadLevel>]) {
     for (levels, pinned) in [(old, false), (new, true)] {
         for file in levels.first().into_iter().flat_map(|level| level.files()) {

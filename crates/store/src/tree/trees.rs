@@ -1,8 +1,10 @@
-//! The keyspaces of an open database: by id, as a list that readers load at
-//! once and that is copied in pieces when it changes, and by name.
+//! The keyspaces of an open database: by id, as a list that readers load at once and that is copied
+//! in pieces when it changes, and by name.
 //!
-//! Making or dropping one of 10,000 copies a piece of the list and pointers to
-//! the others, not all of it. Changed under the manifest's lock alone.
+//! Making or dropping one of 10,000 copies a piece of the list and pointers to the others, not all
+//! of it. Changed under the manifest's lock alone.
+//!
+//! Owns: the list and the names. Never does: make a tree, or decide that a keyspace is dropped.
 
 use crate::tree::Tree;
 use std::collections::HashMap;
@@ -22,36 +24,36 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// The list of these, which are sorted by id.
+    /// Makes the list of these trees, which are sorted by id.
     fn new(trees: &[Arc<Tree>]) -> Trees {
         Trees { pieces: trees.chunks(PIECE_MAX).map(|piece| Arc::new(piece.to_vec())).collect() }
     }
 
-    /// How many pieces the list is in.
+    /// The number of pieces.
     #[cfg(any(test, feature = "testing"))]
     pub fn pieces(&self) -> usize {
         self.pieces.len()
     }
 
-    /// All of them, by id ascending.
+    /// All trees, by id ascending.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Tree>> {
         self.pieces.iter().flat_map(|piece| piece.iter())
     }
 
-    /// The one with this id.
+    /// The tree with this id.
     #[inline]
     pub fn get(&self, id: KeyspaceId) -> Option<&Arc<Tree>> {
         let piece = &self.pieces[self.piece_of(id)?];
         piece.binary_search_by_key(&id, |tree| tree.id).ok().map(|at| &piece[at])
     }
 
-    /// The piece that this id would be in.
+    /// The piece that would have this id.
     fn piece_of(&self, id: KeyspaceId) -> Option<usize> {
         self.pieces.partition_point(|piece| piece[0].id <= id).checked_sub(1)
     }
 
-    /// The list with one more, whose id is the largest.
+    /// Returns the list with one more tree, whose id is the largest.
     fn with(&self, tree: Arc<Tree>) -> Trees {
         let mut trees = self.clone();
         match trees.pieces.last_mut().filter(|piece| piece.len() < PIECE_MAX) {
@@ -61,7 +63,7 @@ impl Trees {
         trees
     }
 
-    /// The list without one. A piece that has become small is joined with the next.
+    /// Returns the list without one tree. A piece that has become small is joined with the next.
     fn without(&self, id: KeyspaceId) -> Trees {
         let mut trees = self.clone();
         let Some(at) = trees.piece_of(id) else { return trees };
@@ -87,7 +89,7 @@ pub struct Keyspaces {
 }
 
 impl Keyspaces {
-    /// These, which are sorted by id.
+    /// Makes the list and the names of these trees, which are sorted by id.
     pub fn new(trees: &[Arc<Tree>]) -> Keyspaces {
         let names = trees.iter().map(|tree| (tree.name.clone(), tree.clone())).collect();
         Keyspaces {
@@ -96,24 +98,24 @@ impl Keyspaces {
         }
     }
 
-    /// All of them.
+    /// The list of now.
     #[inline]
     pub fn load(&self) -> Guard<Arc<Trees>> {
         self.list.load()
     }
 
-    /// The one of this name.
+    /// The tree of this name.
     pub fn named(&self, name: &str) -> Option<Arc<Tree>> {
         self.names.lock().get(name).cloned()
     }
 
-    /// One more, whose id is the largest.
+    /// Adds a tree, whose id is the largest.
     pub fn add(&self, tree: &Arc<Tree>) {
         self.list.store(Arc::new(self.list.load().with(tree.clone())));
         self.names.lock().insert(tree.name.clone(), tree.clone());
     }
 
-    /// One less.
+    /// Removes a tree.
     pub fn remove(&self, tree: &Tree) {
         self.list.store(Arc::new(self.list.load().without(tree.id)));
         self.names.lock().remove(&tree.name);

@@ -1,9 +1,11 @@
-//! A batch: operations on any keyspaces that become visible, and durable, all
-//! or none.
+//! A batch: operations on any keyspaces that become visible, and durable, all or none.
 //!
-//! Encodes each operation once, in the form in which it goes to the log; the
-//! commit path seals that buffer in place. Limits are checked as operations
-//! come in; the first one broken is reported by the write.
+//! It encodes each operation once, in the form in which it goes to the log; the commit path seals
+//! that buffer in place. Limits are checked as operations come in; the first one broken is reported
+//! by the write.
+//!
+//! Owns: the encoded operations, and the counts that the commit path needs of them. Never does:
+//! write them, or look whether their keyspaces exist.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -13,8 +15,8 @@ use windrow_format::batch::{BatchBuf, Mark, Op};
 use windrow_read::memtable::memory_bytes_of;
 use windrow_read::read::split_expiry;
 
-/// Whose keyspace an operation of a [`Batch`] is for: a [`Db`](struct.Db.html) (its
-/// default keyspace) or a [`Keyspace`](struct.Keyspace.html).
+/// The keyspace of an operation of a [`Batch`]: a [`Db`](struct.Db.html) (its default keyspace) or
+/// a [`Keyspace`](struct.Keyspace.html).
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -38,11 +40,11 @@ pub trait InKeyspace {
     fn now_ms(&self) -> u64;
     /// An identity of the database, so that a batch is not written to another.
     fn database_id(&self) -> u64;
-    /// How long what is put is there for, where the put does not say; `None`: for ever.
+    /// How long a value is kept if its put does not say; `None`: for ever.
     fn default_ttl(&self) -> Option<Duration>;
 }
 
-/// What a batch does to one keyspace.
+/// The part of a batch that concerns one keyspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Touched {
     pub id: KeyspaceId,
@@ -50,9 +52,9 @@ pub struct Touched {
     pub bytes: usize,
     /// Bytes of its keys and values.
     pub user_bytes: usize,
-    /// How many of them remove a range.
+    /// The number of operations that remove a range.
     pub(crate) range_deletes: usize,
-    /// Whether a merge operand is among them: the keyspace needs an operator.
+    /// Whether one of them is a merge operand: the keyspace needs an operator.
     pub merges: bool,
     /// Whether a prefix is removed: keys must be in bytewise order.
     pub(crate) prefixes: bool,
@@ -109,14 +111,14 @@ pub enum BatchOp<'a> {
     Merge {
         /// The key.
         key: &'a [u8],
-        /// What its value is merged with.
+        /// The operand.
         operand: &'a [u8],
     },
     /// [`Batch::merge_with_ttl`].
     MergeUntil {
         /// The key.
         key: &'a [u8],
-        /// What its value is merged with.
+        /// The operand.
         operand: &'a [u8],
         /// When it expires, in ms since 1970.
         expiry_ms: u64,
@@ -153,7 +155,7 @@ impl<'a> BatchOp<'a> {
     }
 }
 
-/// So many keyspaces of a batch are told apart one by one.
+/// Most keyspaces of a batch that are looked up one by one; a batch of more has a map.
 pub const FEW: usize = 8;
 
 /// Operations that are written together.
@@ -216,8 +218,9 @@ impl Batch {
         self.push_until(ks, Kind::PutExpiry, (key.as_ref(), value.as_ref()), ttl);
     }
 
-    /// Sets `key` to `value` until the clock shows `at`, in milliseconds: what has expired by then
-    /// is hidden at once. As [`Batch::put_with_ttl`], for a moment that somebody else has chosen.
+    /// Sets `key` to `value` until the clock shows `at`, in milliseconds. If that time has passed,
+    /// the value is hidden at once. As [`Batch::put_with_ttl`], for a moment that the caller has
+    /// chosen.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -248,17 +251,16 @@ impl Batch {
         }
     }
 
-    /// Removes `key`, which need not be there.
+    /// Removes `key`, which need not exist.
     #[inline]
     pub fn delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) {
         self.push(ks, Kind::Delete, key.as_ref(), &[]);
     }
 
-    /// Removes a key that was put exactly once since its last single delete;
-    /// both entries then vanish at their first meeting, without a tombstone
-    /// that is carried to the last level. What a key shows afterwards that was
-    /// put more often, merged, or removed by [`Batch::delete`] is undefined: use
-    /// one kind of removal for a key.
+    /// Removes a key that was put exactly once since its last single delete. Both entries then
+    /// vanish at their first meeting, without a tombstone that is carried to the last level. The
+    /// value of a key that was put more often, merged, or removed by [`Batch::delete`] is undefined
+    /// afterwards: use one kind of removal for a key.
     pub fn single_delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) {
         self.push(ks, Kind::SingleDelete, key.as_ref(), &[]);
     }
@@ -274,10 +276,10 @@ impl Batch {
         self.push(ks, Kind::Merge, key.as_ref(), operand.as_ref());
     }
 
-    /// Adds an operand for the keyspace's merge operator until `ttl` from now has passed. Then
-    /// the key is as if it had been deleted at this place: what was in it before this operand is gone
-    /// as well, and operands that came in later apply to nothing. Where all operands of a key have the
-    /// same TTL, it so holds those of the time just passed:
+    /// Adds an operand for the keyspace's merge operator until `ttl` from now has passed. Then the
+    /// key is as if it had been deleted at this place: its value before this operand is gone as
+    /// well, and operands that came in later apply to nothing. If all operands of a key have the
+    /// same TTL, its value is made of those of the time just passed:
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -305,8 +307,7 @@ impl Batch {
         self.push_until(ks, Kind::MergeExpiry, (key.as_ref(), operand.as_ref()), ttl);
     }
 
-    /// Removes every key in `from..to` (the end is exclusive). Nothing where
-    /// the range is empty.
+    /// Removes every key in `from..to` (the end is exclusive). Does nothing if the range is empty.
     pub fn delete_range(
         &mut self,
         ks: &impl InKeyspace,
@@ -322,10 +323,10 @@ impl Batch {
         }
     }
 
-    /// Removes every key that starts with `prefix`, looking for none of them: a
-    /// [`Batch::delete_range`] that ends where the prefix does. No key ends the range of an empty
-    /// prefix, or one of 255s alone, but the last that can be: these take 128 KiB. The write
-    /// is refused where the keyspace is not in bytewise order, since a prefix is no range there.
+    /// Removes every key that starts with `prefix`, without looking for any: a
+    /// [`Batch::delete_range`] that ends where the prefix does. For an empty prefix, or one of 255s
+    /// alone, no key ends the range but the last possible one: these take 128 KiB. The write is
+    /// refused if the keyspace is not in bytewise order, since a prefix is no range there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -354,32 +355,31 @@ impl Batch {
         self.touched[at].prefixes = true;
     }
 
-    /// Number of operations.
+    /// The number of operations.
     #[inline]
     pub fn len(&self) -> usize {
         self.buf.count() as usize
     }
 
-    /// Whether there are none.
+    /// Whether it has no operations.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes the batch takes in the log.
+    /// Bytes that the batch takes in the log.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.buf.byte_len()
     }
 
-    /// Bytes the batch will take in memtables, overhead included: more than in the
-    /// log where keys and values are small. A write refuses what is over half of
-    /// `memory_bytes`.
+    /// Bytes that the batch will take in memtables, overhead included: more than in the log if keys
+    /// and values are small. A write refuses a batch over half of `memory_bytes`.
     pub fn memory_bytes(&self) -> usize {
         self.touched.iter().map(|touched| touched.bytes).sum()
     }
 
-    /// The operations in their order, each with the keyspace that it is for.
+    /// The operations in their order, each with its keyspace.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (KeyspaceId, BatchOp<'_>)> {
         self.buf.ops().map(|op| (op.keyspace, BatchOp::new(op)))
@@ -406,8 +406,8 @@ impl Batch {
         }
     }
 
-    /// What is wrong with the batch, if anything is: the first operation that was refused. A
-    /// write of it gives the same error.
+    /// The error of the first operation that was refused, if any was. A write of the batch gives
+    /// the same error.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
@@ -488,7 +488,7 @@ impl Batch {
         true
     }
 
-    /// Checks that so many operations for a database may come in.
+    /// Checks that `count` operations for a database may come in.
     fn admit_of(&mut self, database: u64, count: u32) -> bool {
         if self.buf.count().checked_add(count).is_none() {
             let error = Error::invalid("a batch holds 4,294,967,295 operations at most: split it");
@@ -503,7 +503,7 @@ impl Batch {
         true
     }
 
-    /// Where the keyspace is in `touched`; it is put there if it was not.
+    /// Returns the keyspace's place in `touched`; adds it if it has none.
     fn place_of(&mut self, id: KeyspaceId) -> usize {
         let count = self.touched.len();
         let found = match count <= FEW {
@@ -526,7 +526,7 @@ impl Batch {
 /// Checks an operation against the limits on keys and values.
 ///
 /// # Errors
-/// `InvalidArgument` that tells the limit.
+/// `InvalidArgument` that names the limit.
 pub fn check_limits(kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
     let key_longest =
         if kind == Kind::RangeDelete { key.len().max(value.len()) } else { key.len() };

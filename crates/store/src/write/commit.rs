@@ -1,18 +1,19 @@
 //! One write, top to bottom: wait for its pace, reserve, log, apply, publish, sync.
 //!
-//! A failure at or after the log append is a background error (rule R13): the
-//! bytes may or may not have reached the kernel, so no later write may be
-//! acknowledged over the hole. Reads go on.
+//! A failure at or after the log append is a background error (rule R13): the bytes may or may not
+//! have reached the kernel, so no later write may be acknowledged over the hole. Reads go on.
 //!
-//! A synced write is published before it is durable: readers may see it while
-//! its caller still waits for the device. What a caller was told is durable
-//! is durable; what a reader saw is as durable as any unsynced write.
+//! A synced write is published before it is durable: readers may see it while its caller still
+//! waits for the device. A write that was acknowledged as durable is durable; one that a reader saw
+//! is as durable as any unsynced write.
 //!
-//! So a write whose sync fails is there, and stays where writing is resumed. One whose append
-//! failed is not there, and is if a replay finds the whole record all the same. The callers of
-//! both are told `OutcomeUnknown`, and those who wait behind them; any other error of a write
-//! means that it never happens. Rejected: to cut off at a resume what is not synced. Others have
-//! read it, and unsynced writes behind it were acknowledged.
+//! So a write whose sync fails is visible, and stays if writing is resumed. A write whose append
+//! failed is not visible, but appears if a replay finds the whole record after all. The callers of
+//! both get `OutcomeUnknown`, and so do those that wait behind them; any other error of a write
+//! means that it never happens. Rejected: to cut off, at a resume, the records that are not synced.
+//! Others have read them, and unsynced writes behind them were acknowledged.
+//!
+//! Owns no state. Never does: wait for room (`room.rs`), or give out a slot (`queue.rs`).
 
 use crate::host::workers::Kick;
 use crate::tree::Tree;
@@ -38,13 +39,13 @@ impl Pipeline {
     ///
     /// # Errors
     /// `InvalidArgument` for a broken limit, `NoSpace`, `ReadOnly`, `Closed`: nothing is written
-    /// then; `OutcomeUnknown` where the log failed, a background error.
+    /// then; `OutcomeUnknown` if the log failed, a background error.
     #[inline]
     pub fn write_batch(&self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
         self.write_batch_after(batch, sync, None)
     }
 
-    /// Writes a batch if nothing of `reads` was written since it was read.
+    /// Writes a batch if none of its `reads` was written since it was read.
     ///
     /// # Errors
     /// As [`Pipeline::write_batch`]; `Conflict`: nothing is written then.
@@ -61,7 +62,7 @@ impl Pipeline {
         self.commit(batch, sync, reads)
     }
 
-    /// Refuses what may not be written; whether there is nothing to write.
+    /// Refuses a batch that may not be written. Returns whether there is nothing to write.
     fn check_batch(&self, batch: &Batch, sync: WriteSync) -> Result<bool> {
         if let Some(error) = &batch.error {
             return Err(error.clone());
@@ -73,7 +74,7 @@ impl Pipeline {
         if batch.is_empty() {
             self.host.write_state.check()?;
             if sync.is_yes() {
-                // Nothing to write, but all before it is asked to be durable.
+                // Nothing to write, but the caller wants all earlier writes durable.
                 self.segments.sync()?;
             }
             return Ok(true);
@@ -84,8 +85,8 @@ impl Pipeline {
         Ok(false)
     }
 
-    /// Refuses what would not fit into the budget: as it is held while it is
-    /// written and replayed, and as the memtables then hold it.
+    /// Refuses a batch that would not fit into the budget: as it is held while it is written and
+    /// replayed, and as the memtables then hold it.
     ///
     /// # Errors
     /// `InvalidArgument`.
@@ -110,7 +111,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Commits a batch, if nothing of `reads` was written since.
+    /// Commits a batch, if none of its `reads` was written since.
     fn commit(&self, batch: &mut Batch, sync: WriteSync, reads: Option<&ReadSet>) -> Result<SeqNo> {
         self.host.write_state.check()?;
         let Batch { buf, touched, .. } = batch;
@@ -119,7 +120,7 @@ impl Pipeline {
         room.wait_for_pace(buf.byte_len());
         let Reserved { slot, due, takes_lent, watching } = room.reserve(buf, reads)?;
         let unwinding = Unwinding::of_writing(self, &slot);
-        // Before anybody may see it.
+        // Before any reader may see it.
         if !watching.is_empty() {
             watching.cut(buf);
         }
@@ -135,7 +136,7 @@ impl Pipeline {
         appended.inspect_err(|error| self.fail_slot(&slot, error)).map_err(unseen)?;
         self.publish(&slot).map_err(unseen)?;
         if room.has_switched() {
-            // Not by the workers, who may have to wait for a processor while memtables fill the
+            // Not by the workers, which may have to wait for a processor while memtables fill the
             // memory that reads were lent.
             self.share_memory();
         }
@@ -156,7 +157,8 @@ impl Pipeline {
         Ok(slot.last_seq)
     }
 
-    /// When a write begins that is timed: all that wait for the device, and a few others.
+    /// The time at which a timed write begins. Timed are all that wait for the device, and a few
+    /// others.
     #[inline]
     fn begin_timing(&self, sync: WriteSync) -> Option<u64> {
         let is_timed = sync.is_yes() || is_sampled(self.host.counters.here().batches.get());
@@ -170,12 +172,12 @@ impl Pipeline {
         of_kind.record(self.host.env.clock.monotonic_ns() - begin_ns);
     }
 
-    /// Has the log remember, durably, how long the manifest is: a keyspace that
-    /// was made or dropped is to be missed if the manifest loses it, and no
-    /// write need ever follow. Two files must be damaged then to hide it.
+    /// Has the log remember, durably, how long the manifest is. If the manifest then loses a
+    /// keyspace that was made or dropped, the loss is noticed, even if no write ever follows: two
+    /// files must be damaged to hide it.
     ///
     /// # Errors
-    /// What the log said, a background error.
+    /// An error of the log, which is a background error.
     pub fn cross_check_manifest(&self) -> Result<()> {
         self.host.write_state.check()?;
         let slot = {
@@ -193,19 +195,19 @@ impl Pipeline {
     }
 
     /// Gives an ingestion into a keyspace a sequence number of its own, and has it install its
-    /// tables: all that was given out before is visible and durable by then, and what
-    /// comes after is not visible yet. `None`, with nothing done, if a memtable of the keyspace
-    /// holds anything: that is older, and would be read first.
+    /// tables. By then all earlier numbers are visible and durable, and no later one is visible
+    /// yet. `None`, with nothing done, if a memtable of the keyspace has any entry: that is older,
+    /// and would be read first.
     ///
-    /// The log has an empty range delete at that number, which no batch has: so no number is
-    /// missing there, and who reads the log knows that the manifest is to be read first. It is all
-    /// that is left of the ingestion after a crash that comes before the manifest's record of it.
+    /// The log has an empty range delete at that number, which no batch has. So no number is
+    /// missing there, and a reader of the log knows that it must read the manifest first. It is the
+    /// only trace of the ingestion after a crash that comes before the manifest's record of it.
     ///
-    /// Once the number is published, the manifest has the ingestion, or has no such keyspace.
-    /// Where its record failed, the slot fails: what comes behind it is refused as well.
+    /// Once the number is published, the manifest has the ingestion, or has no such keyspace. If
+    /// its record failed, the slot fails: the slots behind it are refused as well.
     ///
     /// # Errors
-    /// As [`Pipeline::write_batch`]; what `install` said.
+    /// As [`Pipeline::write_batch`]; those of `install`.
     pub fn ingest<T>(
         &self,
         tree: &Arc<Tree>,
@@ -228,7 +230,7 @@ impl Pipeline {
                 self.fail_slot(&slot, error);
                 return done.map(Some);
             }
-            // The keyspace was dropped meanwhile: those behind it wait.
+            // The keyspace was dropped meanwhile: the slots behind it wait.
             _ => {}
         }
         self.host.counters.wal_bytes.add(slot.end - slot.begin);
@@ -236,7 +238,7 @@ impl Pipeline {
         done.map(Some)
     }
 
-    /// A slot of one sequence number, of no memtable.
+    /// Reserves a slot of one sequence number, and of no memtable.
     fn reserve_alone(
         &self,
         tree: &Arc<Tree>,
@@ -264,13 +266,13 @@ impl Pipeline {
         }
     }
 
-    /// Returns once all that was written before a slot is visible and durable.
+    /// Returns once all writes before a slot are visible and durable.
     fn settle_before(&self, slot: &Slot) -> Result<()> {
         self.queue().wait_visible(slot.first_seq - 1, &self.host.write_state)?;
         self.segments.sync_to(&slot.wal, slot.wal.written())
     }
 
-    /// Publishes a slot, once its turn comes. A panic in there turns writing off.
+    /// Publishes a slot, once its turn comes. A panic in it turns writing off.
     pub fn publish(&self, slot: &Slot) -> Result<()> {
         let unwinding = Unwinding::of_publishing(self, slot);
         let published = self.queue().publish(slot, &self.host.write_state);
@@ -278,7 +280,7 @@ impl Pipeline {
         published
     }
 
-    /// The record of a slot is not in the log, or not whole.
+    /// Fails a slot whose record is not in the log, or not whole.
     fn fail_slot(&self, slot: &Slot, error: &Error) {
         self.host.set_background_error(error);
         self.queue().fail(slot);
@@ -309,7 +311,7 @@ impl Pipeline {
             return Err(named(unregistered_operator(tree.record.merge_operator.as_deref())));
         };
         let merged = buf.ops().filter(|op| op.keyspace == touch.id && op.kind.is_merge());
-        // Of one that expires the operand is behind its expiry.
+        // An operand that expires comes after its expiry.
         let mut operands = merged.map(|op| match split_expiry(op.value) {
             Ok((_, value)) if op.kind.has_expiry() => Op { value, ..op },
             _ => op,
@@ -326,13 +328,13 @@ impl Pipeline {
     }
 }
 
-/// Of a write whose record may be in the log, and that is not in memory.
+/// The outcome of a write whose record may be in the log, and that is not in memory.
 const UNSEEN: &str = "the write is not visible and `resume` leaves it out, but if the database is \
                       reopened instead, the log may have it";
-/// Of a write that was published and not synced.
+/// The outcome of a write that was published and not synced.
 const SEEN: &str = "the write is visible, and not known to be durable; `resume` keeps it";
 
-/// The error of a write that may be there later, though it has failed.
+/// The error of a write that has failed and may still appear later.
 #[cold]
 pub fn outcome_unknown(error: Error, what: &str) -> Error {
     if matches!(error.kind(), ErrorKind::Internal | ErrorKind::InvalidArgument) {
@@ -345,7 +347,7 @@ pub fn outcome_unknown(error: Error, what: &str) -> Error {
     Error::new(ErrorKind::OutcomeUnknown, text).with_source(error)
 }
 
-/// Turns writing off if a writer panics under a slot that everybody behind it waits for.
+/// Turns writing off if a writer panics under a slot for which all slots behind it wait.
 struct Unwinding<'a> {
     pipeline: &'a Pipeline,
     slot: &'a Slot,
@@ -354,13 +356,13 @@ struct Unwinding<'a> {
 }
 
 impl<'a> Unwinding<'a> {
-    /// A comparator, or the file system, may panic.
+    /// For a write into the log and memtables: a comparator, or the file system, may panic.
     fn of_writing(pipeline: &'a Pipeline, slot: &'a Slot) -> Self {
         let text = "a writer panicked: what it was writing may be in the log, and is not in memory";
         Unwinding { pipeline, slot, kind: ErrorKind::Io, text }
     }
 
-    /// Only a broken invariant of the queue panics there.
+    /// For a publication: only a broken invariant of the queue panics there.
     fn of_publishing(pipeline: &'a Pipeline, slot: &'a Slot) -> Self {
         let text = "a writer panicked as its write was made visible: it may be in the log, and \
                     is not visible; this is a defect of Windrow: please report it, with the \
@@ -392,13 +394,13 @@ fn append(buf: &mut BatchBuf, slot: &Slot) -> Result<()> {
     if buf.payload().len() <= log::FRAGMENT_BYTES_MAX {
         return slot.wal.file.write_at(slot.offset, buf.seal(place));
     }
-    // A large one goes out piece by piece: a copy of it is in no budget.
+    // A large record goes out piece by piece: a copy of it is in no budget.
     log::frame_pieces(buf.payload(), Class::Batch, place, |at, piece| {
         slot.wal.file.write_at(at, piece)
     })
 }
 
-/// Writes the mark that the slot begins with.
+/// Writes the mark with which the slot begins.
 fn append_mark(mark: &[u8], slot: &Slot) -> Result<()> {
     let mut framed = Vec::new();
     log::frame(&mut framed, mark, Class::Mark, slot.mark_place());

@@ -1,6 +1,10 @@
-//! Whether the device has room for what the log holds and is to hold: what is in
-//! memory must find room in tables, or it could not be flushed, and not replayed
-//! by an open either.
+//! Whether the device has room for the log and for the tables that its records will need.
+//!
+//! The log never takes the room that its records need in tables. So a database that has filled its
+//! device can still be flushed, closed and opened. Before a write is refused, it has the memtables
+//! flushed, after which old segments can go. A merge gives up if it would take that room. A close
+//! that finds no room syncs the logs and leaves them to be replayed; an open removes the old logs
+//! before it makes a new one.
 //!
 //! Owns no state. Never does: flush, or wait for room (`room.rs`, `shortage.rs`).
 
@@ -9,26 +13,25 @@ use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result};
 
-/// Room in addition to the log and the tables: for the manifest, and what tables have besides entries.
+/// Room in addition to the log and the tables: for the manifest, and for parts of tables besides
+/// entries.
 const MARGIN_BYTES: u64 = 16 << 10;
 /// Room that the next log takes at most when it is made.
 const NEXT_LOG_BYTES: u64 = 64 << 10;
-/// Room that a log reserves at once where there is enough.
+/// Room that a log reserves at once if there is enough.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 /// With less than this free, in addition to room to flush, no log is made ahead.
 const SPARE_BYTES_MIN: u64 = 1 << 20;
 
-/// What the next log takes of so much free space: a flush lets a log go only where
-/// there is another.
+/// Bytes that the next log takes of `free` bytes: a flush lets a log go only if there is another.
 fn next_log_bytes(free: u64) -> u64 {
     (free / 16).min(NEXT_LOG_BYTES)
 }
 
 impl Segments {
-    /// Has a merge give up where it would take the room that what is in memory
-    /// needs in tables: nothing is lost if it waits, and much is if that finds none.
-    /// `step`: what it may write before it asks again, in bytes; so may each of the
-    /// others of so many that run.
+    /// Has a merge give up if it would take the room that the memtables need in tables: nothing is
+    /// lost if it waits, and much is lost if they find no room. `step`: the bytes that it may write
+    /// before it asks again; each of the `merges` that run may do so, too.
     ///
     /// # Errors
     /// `NoSpace`.
@@ -45,7 +48,7 @@ impl Segments {
         Err(Error::new(ErrorKind::NoSpace, text))
     }
 
-    /// What merges may write without taking that room, in bytes.
+    /// Bytes that merges may write without taking that room.
     pub(crate) fn room_to_merge(&self) -> u64 {
         match self.host.env.fs.free_bytes(&self.host.dir) {
             Ok(free) => free.saturating_sub(self.bytes_to_flush(free)),
@@ -53,26 +56,26 @@ impl Segments {
         }
     }
 
-    /// What a flush of what is in memory, or comes there without anybody asking, takes of so much
-    /// free space.
+    /// Bytes of `free` that a flush takes: of the memtables, and of writes that may still enter
+    /// them without a check of the free space.
     fn bytes_to_flush(&self, free: u64) -> u64 {
         let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
         to_come.saturating_add(next_log_bytes(free) + MARGIN_BYTES)
     }
 
-    /// Whether so little is free that a log is made when it is needed and not ahead.
+    /// Whether so little is free that a log is made only when it is needed, and not ahead.
     pub(crate) fn is_short_of_room(&self) -> bool {
         let needed = self.bytes_in_memory().saturating_add(SPARE_BYTES_MIN);
         self.host.env.fs.free_bytes(&self.host.dir).is_ok_and(|free| free < needed)
     }
 
-    /// What memtables hold, in bytes: about what it takes in tables, at most.
+    /// Bytes promised in memtables: about the bytes that they take in tables, at most.
     pub fn bytes_in_memory(&self) -> u64 {
         self.queue.lock().unflushed.bytes() as u64
     }
 
-    /// What logs have room for already, in bytes: it comes into memory without anybody
-    /// asking whether a flush has room for it.
+    /// Bytes of room that logs have already: writes enter memory by it without a check whether a
+    /// flush has room for them.
     fn reserved_ahead(&self) -> u64 {
         let queue = self.queue.lock();
         let rest = |wal: &Wal, written: u64| match wal.file.reserved_bytes() {
@@ -87,8 +90,8 @@ impl Segments {
     pub(super) fn too_little_is_left(&self, (wal, end): &(Arc<Wal>, u64)) -> Option<Error> {
         let free = self.host.env.fs.free_bytes(&self.host.dir).ok()?;
         let reserved = wal.file.reserved_bytes();
-        // A step doubles what is reserved, is 64 KiB at least, takes a quarter of what is
-        // free at most, or else what is asked for.
+        // A step doubles the reserved bytes. It is 64 KiB at least, and takes a quarter of the free
+        // space at most, or else the bytes that are asked for.
         let step = reserved.max(STEP_BYTES_MIN).min(free / 4).max(end.saturating_sub(reserved));
         let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
         let needed = to_come.saturating_add(2 * step + next_log_bytes(free) + MARGIN_BYTES);

@@ -1,7 +1,7 @@
 //! Freezing memtables: which go, and the switch from an active one to the next.
 //!
-//! Under the commit queue's lock, so every slot that was given out before is for
-//! the frozen memtable, and none after.
+//! Under the commit queue's lock, so every slot that was given out before is for the frozen
+//! memtable, and none after.
 //!
 //! Owns: which memtables are frozen together. Never does: wait, or flush.
 
@@ -12,17 +12,18 @@ use std::sync::Arc;
 /// Logs other than the active one that idle keyspaces may keep.
 const OLD_LOGS_MAX: usize = 4;
 
-/// Memtables are frozen until they hold this part of all that is active: where
-/// there are many small ones, some at a time, which are flushed together.
+/// Memtables are frozen until they hold this part of all active ones: if there are many small ones,
+/// some at a time, which are flushed together.
 const FROZEN_PART: usize = 16;
 
 impl QueueState {
-    /// The keyspaces with the largest active memtables: as few as hold a part of all.
+    /// The keyspaces with the largest active memtables: as few as hold one in [`FROZEN_PART`] of
+    /// all bytes.
     pub fn largest(&self) -> Vec<Arc<Tree>> {
         let bytes = |tree: &Arc<Tree>| tree.view().memtable.reserved_bytes();
         let mut trees: Vec<(usize, &Arc<Tree>)> =
             self.unflushed.active().map(|tree| (bytes(tree), tree)).collect();
-        // Stable: by id where they are as large.
+        // Stable: by id if they are as large.
         trees.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
         let enough = self.unflushed.active_bytes() / FROZEN_PART;
         let mut sum = 0;
@@ -34,7 +35,7 @@ impl QueueState {
         trees.into_iter().take_while(is_due).map(|(_, tree)| tree.clone()).collect()
     }
 
-    /// Freezes the memtables for whose sake more than so many old logs are
+    /// Freezes the memtables that pin the oldest log if more than [`OLD_LOGS_MAX`] old ones are
     /// kept: a keyspace that idles must not pin the log for ever.
     pub fn freeze_pinning(&mut self) {
         if self.older_wals.len() <= OLD_LOGS_MAX {

@@ -1,14 +1,14 @@
 //! Locks on keys, which transactions hold until they end.
 //!
-//! Shared or exclusive. Who cannot have one waits in line, first come, first served, but
-//! for one that holds the key shared and asks for it alone: it goes first. Before anybody
-//! waits, the graph of who waits for whom is searched from there: who would wait for itself is
-//! refused. Only a wait adds to that graph, so there are no other deadlocks.
+//! A lock is shared or exclusive. A transaction that cannot have one waits in line, first come,
+//! first served. The exception is one that holds the key shared and asks for it alone: it goes
+//! first. Before a wait begins, the graph of waits is searched from there: a transaction that would
+//! wait for itself is refused. Only a wait adds to that graph, so there are no other deadlocks.
 //!
-//! Locks save transactions from conflicts. What may commit is decided by what was read
-//! (`recent.rs`), so writes without a transaction take none.
+//! Locks save transactions from conflicts. The reads of a transaction decide whether it may commit
+//! (`recent.rs`), so writes without a transaction take no locks.
 //!
-//! Owns: who holds what, and who waits. Never does: read or write the database.
+//! Owns: the holder of each lock, and the waiters. Never does: read or write the database.
 
 use super::ordered_key::OrderedKey;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -18,13 +18,13 @@ use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex};
 use windrow_read::lock_ranks;
 
-/// What a lock takes besides its key, about.
+/// Bytes that a lock takes besides its key, about.
 const LOCK_BYTES: usize = 160;
 
-/// Who holds a lock: a transaction.
+/// The holder of a lock: a transaction.
 pub type Owner = u64;
 
-/// What a lock is for.
+/// The mode in which a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
     /// Others may hold it shared as well.
@@ -47,13 +47,12 @@ impl LockKey {
     }
 }
 
-/// Why a lock was not given.
+/// The reason for which a lock was not given.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Others had it for as long as the caller would wait.
     TimedOut,
-    /// It would have waited for itself: the others on the way, each with the key that it
-    /// waits for.
+    /// It would have waited for itself: the others on the way, each with the key that it waits for.
     Deadlock(Vec<(Owner, LockKey)>),
 }
 
@@ -65,7 +64,7 @@ struct Waiter {
 
 #[derive(Default)]
 struct KeyLock {
-    /// One, or several that share it.
+    /// One holder, or several that share it.
     holders: Vec<Owner>,
     is_exclusive: bool,
     queue: VecDeque<Waiter>,
@@ -86,22 +85,22 @@ pub struct KeyLocks {
 }
 
 impl KeyLocks {
-    /// None is held.
+    /// Makes the locks; none is held.
     pub fn new() -> KeyLocks {
         let state = Mutex::new(lock_ranks::KEY_LOCKS, State::default());
         KeyLocks { state, next_owner: AtomicU64::new(1) }
     }
 
-    /// A new owner.
+    /// Returns a new owner.
     pub fn new_owner(&self) -> Owner {
         self.next_owner.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Locks a key, and waits for that at most `wait_ns` for each time that it is woken.
-    /// Whether it was not held before, and so is to be released.
+    /// Locks a key, and waits for it at most `wait_ns` each time that it is woken. Returns whether
+    /// the owner did not hold it before, and so must release it.
     ///
     /// # Errors
-    /// Why it was refused: nothing has changed then.
+    /// The reason for which it was refused: nothing has changed then.
     pub fn acquire(
         &self,
         owner: Owner,
@@ -145,7 +144,7 @@ impl KeyLocks {
         }
     }
 
-    /// Gives locks back, and wakes who is next.
+    /// Gives locks back, and wakes the next waiters.
     pub fn release(&self, owner: Owner, held: &[LockKey]) {
         if held.is_empty() {
             return;
@@ -164,7 +163,7 @@ impl KeyLocks {
 }
 
 impl KeyLock {
-    /// Whether who holds it leaves room for one more.
+    /// Whether its holders let one more in.
     fn admits(&self, owner: Owner, mode: LockMode) -> bool {
         match mode {
             LockMode::Shared => !self.is_exclusive,
@@ -185,7 +184,7 @@ impl KeyLock {
         self.is_exclusive &= !self.holders.is_empty();
     }
 
-    /// Whom a waiter waits for: those that hold it, and those before it in line.
+    /// The owners for which a waiter waits: the holders, and those before it in line.
     fn blockers(&self, owner: Owner) -> Vec<Owner> {
         let Some(at) = self.queue.iter().position(|waiter| waiter.owner == owner) else {
             return Vec::new();
@@ -211,8 +210,8 @@ impl State {
         })
     }
 
-    /// Gives a lock to those at the head of its line, as far as it admits them; forgets
-    /// one that nobody holds.
+    /// Gives a lock to the waiters at the head of its line, as far as it admits them; forgets a
+    /// lock that nobody holds.
     fn give_next(&mut self, at: &LockKey) {
         let lock = self.lock_mut(at);
         let mut given = Vec::new();
@@ -238,7 +237,7 @@ impl State {
         }
     }
 
-    /// Ends a wait that was for nothing. Others may have waited only for it.
+    /// Ends a wait that failed. Others may have waited only for it.
     fn leave(&mut self, owner: Owner, at: &LockKey) {
         self.lock_mut(at).queue.retain(|waiter| waiter.owner != owner);
         self.waiting.remove(&owner);
@@ -251,7 +250,7 @@ impl State {
         lock.map(|lock| lock.blockers(owner)).unwrap_or_default()
     }
 
-    /// The others on a way from an owner to itself, if it waits for itself.
+    /// The others on a path from an owner to itself, if it waits for itself.
     fn circle_of(&self, owner: Owner) -> Option<Vec<(Owner, LockKey)>> {
         let mut path = Vec::new();
         self.leads_to(owner, owner, &mut HashSet::new(), &mut path)

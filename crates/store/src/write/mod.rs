@@ -1,13 +1,17 @@
-//! The write path, in reading order: `batch` (what a caller hands in),
-//! `commit` (log, apply, publish, on one screen), `room` (where a writer waits and
-//! a memtable is switched), `queue` (the short lock that gives out sequence numbers
-//! and log slots, and the publication in order), `unflushed` (what is in memory
-//! alone, and its account), `freeze` (which memtables go), `segments` (how log
-//! segments are made, get room and go), `free_space` (whether the device has room),
-//! `observers` (who is told of each write, in order), `read_set` and `recent` (by which a
-//! transaction's commit is admitted), `key_locks` (by
-//! which transactions wait for each other), `wal` (a log segment), `wal_sync` (one sync for all
-//! who wait). `pipeline` is what holds them.
+//! The write path, from a batch to a memtable and the log.
+//!
+//! In reading order: `batch` (operations of a caller), `commit` (log, apply, publish, on one
+//! screen), `room` (where a writer waits and a memtable is switched), `queue` (the short lock that
+//! gives out sequence numbers and log slots, and the publication in order), `unflushed` (the
+//! memtables that are in no table yet, and their account), `freeze` (which memtables go),
+//! `segments` (how log segments are made, get room and go), `free_space` (whether the device has
+//! room), `observers` (transactions, gaps and reads, told of each write in order), `read_set` and
+//! `recent` (by which a transaction's commit is admitted), `key_locks` (by which transactions wait
+//! for each other), `wal` (a log segment), `wal_sync` (one sync for all waiting writers).
+//! `pipeline` holds them all.
+//!
+//! Owns: the order of writes, the log and the memtables. Never does: flush a memtable (`jobs`
+//! does).
 
 pub mod batch;
 pub mod commit;

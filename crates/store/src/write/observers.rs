@@ -1,12 +1,12 @@
-//! Who must see writes in the order in which they get their sequence numbers.
+//! The observers that must see writes in the order in which they get their sequence numbers.
 //!
 //! All are told at one place, under the commit queue's lock, where the numbers are given out:
 //! - transactions: each write is recorded, and a commit is admitted by the record (`recent.rs`);
-//! - gaps: what is put is cut out of them before it is visible (`gaps.rs`);
+//! - gaps: the keys that are put are cut out of them before they are visible (`read/src/gaps`);
 //! - reads: a view that was taken before an ingestion lacks its tables, and is taken again.
 //!
-//! Where nobody looks, a writer asks two flags. Transactions that lock keys see no writes by that,
-//! only each other (`key_locks.rs`).
+//! If there are no observers, a writer checks two flags. A lock on a key shows its transaction no
+//! writes, only other transactions (`key_locks.rs`).
 //!
 //! Owns: the list, and the order: told, then written, then visible. Never does: write.
 
@@ -22,21 +22,22 @@ use windrow_format::batch::BatchBuf;
 
 /// The observers of a database's writes.
 pub struct Observers {
-    /// What transactions are admitted by.
+    /// The record by which transactions are admitted.
     pub recent: RecentWrites,
-    /// A keyspace has had a gap: from then on writers look which ones do.
+    /// Whether a keyspace has had a gap: from then on writers look which ones do.
     has_gaps: AtomicBool,
-    /// Ingestions that were installed, whether they are published or not.
+    /// The number of ingestions that were installed, published or not.
     ingestions: AtomicU64,
 }
 
-/// The keyspaces of a write that have gaps, which what it puts must be cut out of before it is
-/// visible.
+/// The keyspaces of a write that have gaps. The keys that it puts must be cut out of them before
+/// the write is visible.
 #[derive(Default)]
 pub struct Watching(Vec<Arc<Tree>>);
 
 impl Observers {
-    /// None yet; the record of recent writes takes at most so many bytes.
+    /// Makes them with no observer yet; the record of recent writes takes at most
+    /// `recent_bytes_max`.
     pub fn new(recent_bytes_max: usize) -> Observers {
         Observers {
             recent: RecentWrites::new(recent_bytes_max),
@@ -45,22 +46,22 @@ impl Observers {
         }
     }
 
-    /// Whether a write is of interest to none of them. Under the queue's lock.
+    /// Whether no observer needs to see a write. Under the queue's lock.
     #[inline]
     pub fn is_empty(&self) -> bool {
         !self.recent.is_on() && !self.has_gaps.load(Ordering::Relaxed)
     }
 
-    /// A gap is about to be listed. Under the queue's lock: who is given a number after that
-    /// looks for gaps.
+    /// Announces that a gap is about to be listed. Under the queue's lock: a writer that gets a
+    /// number after that looks for gaps.
     pub(crate) fn watch_gaps(&self) {
         self.has_gaps.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing of what was read has been written since. Under the queue's lock, after
+    /// Whether none of the keys that were read was written since. Under the queue's lock, after
     /// `last_seq` was given out.
     pub(crate) fn admit(&self, reads: &ReadSet, last_seq: SeqNo) -> Verdict {
-        // Where nobody has written anything, nobody need have recorded it.
+        // If nothing was written since, nothing need be recorded.
         if reads.is_as_of(last_seq) { Verdict::Unchanged } else { self.recent.check(reads) }
     }
 
@@ -75,7 +76,7 @@ impl Observers {
     ) -> Watching {
         let trees = keyspaces.load();
         if self.recent.is_on() {
-            // Of a keyspace that was dropped, some order.
+            // For a keyspace that was dropped, any order serves.
             let order_of = |id| trees.get(id).map(|tree| tree.reads.order.clone());
             self.recent.record(buf, first_seq, |id| order_of(id).unwrap_or_default());
         }
@@ -93,12 +94,13 @@ impl Observers {
         }
     }
 
-    /// An ingestion was installed, and is not published.
+    /// Notes that an ingestion was installed, and is not published.
     pub fn installed_ingestion(&self) {
         self.ingestions.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many were installed: a view that was taken before the last one lacks its tables.
+    /// The number of installed ingestions: a view that was taken before the last one lacks its
+    /// tables.
     #[inline]
     pub fn ingestions(&self) -> u64 {
         self.ingestions.load(Ordering::Acquire)
@@ -112,7 +114,7 @@ impl Watching {
         self.0.is_empty()
     }
 
-    /// Cuts what is put out of the gaps.
+    /// Cuts the keys that a batch puts out of the gaps.
     #[cold]
     pub fn cut(&self, buf: &BatchBuf) {
         for tree in &self.0 {

@@ -1,5 +1,5 @@
-//! A user key with the order of its keyspace, as a key of a `BTreeMap`, and
-//! looked up by borrowed bytes.
+//! A user key with the order of its keyspace, as a key of a `BTreeMap` that is looked up by
+//! borrowed bytes.
 //!
 //! Owns: the key's bytes. Never does: compare keys of two orders.
 
@@ -15,7 +15,7 @@ pub struct OrderedKey {
     order: KeyOrder,
 }
 
-/// A key that a map is asked for.
+/// A key that is looked up in a map.
 pub trait AsOrderedKey {
     fn bytes(&self) -> &[u8];
     fn order(&self) -> &KeyOrder;

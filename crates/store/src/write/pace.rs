@@ -1,13 +1,14 @@
 //! Pacing: how long a writer waits so that flushes and merges keep up.
 //!
-//! A pure function turns debt into nanoseconds per byte; it starts at zero
-//! where debt starts to matter and grows in proportion, so that there is no
-//! cliff. Owned state: the current rate and what writers owe but have not
-//! waited yet (sleeps shorter than a fraction of a millisecond are gathered).
+//! A pure function turns debt into nanoseconds per byte. It starts at zero at the slowdown limit
+//! and grows from there, so that there is no cliff.
+//!
+//! Owns: the current rate, and the sleep that writers owe (sleeps shorter than a fraction of a
+//! millisecond are gathered). Never does: sleep, or measure the debt.
 
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// What pacing looks at; filled in by the scheduler whenever it changes.
+/// The debt by which writers are paced; the scheduler sets it at every change.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
     /// Level-0 epochs over the fullest point.
@@ -58,7 +59,7 @@ pub struct Pace {
     ns_per_kib: AtomicU64,
     owed_ns: AtomicU64,
     stopped: AtomicBool,
-    /// How many have all writers wait until memtables are flushed.
+    /// The number of callers that have all writers wait until memtables are flushed.
     held: AtomicUsize,
     /// Longest sleep of one write, in ns.
     sleep_ns_max: u64,
@@ -88,7 +89,7 @@ impl Pace {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Has all writers wait that come from here on, until [`Pace::let_go`].
+    /// Makes all writers that come from here on wait, until [`Pace::let_go`].
     pub fn hold(&self) {
         self.held.fetch_add(1, Ordering::Relaxed);
     }
@@ -105,13 +106,13 @@ impl Pace {
         self.ns_per_kib.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether somebody has writers wait.
+    /// Whether a caller has writers wait.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed) > 0
     }
 
-    /// What a writer of `bytes` must sleep now, in ns; 0 in calm times.
+    /// The sleep that a writer of `bytes` owes now, in ns; 0 in calm times.
     #[inline]
     pub(crate) fn owe(&self, bytes: usize) -> u64 {
         let rate = self.ns_per_kib.load(Ordering::Relaxed);
@@ -123,7 +124,7 @@ impl Pace {
         if owed < SLEEP_NS_MIN.min(self.sleep_ns_max) {
             return 0;
         }
-        // Whoever takes the sum sleeps it; others start from zero.
+        // The writer that takes the sum sleeps it; others start from zero.
         self.owed_ns.swap(0, Ordering::Relaxed).min(self.sleep_ns_max)
     }
 }

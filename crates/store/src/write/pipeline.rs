@@ -1,10 +1,9 @@
-//! The pipeline: what a write goes through on its way into a table, from the commit
-//! queue to the flush.
+//! The pipeline: the path of a write into a table, from the commit queue to the flush.
 //!
-//! Owns: the keyspaces that are written to, the commit queue and the segments of the
-//! log, the pace of writers, the account of memtable bytes (`unflushed.rs`), and why
-//! memtables that wait for a flush do not get one. Never does: flush, or call the
-//! scheduler: it signals ([`Workers::kick`]) that work may be due.
+//! Owns: the keyspaces that are written to, the commit queue and the segments of the log, the pace
+//! of writers, the account of memtable bytes (`unflushed.rs`), and the reason for which waiting
+//! memtables get no flush. Never does: flush, or call the scheduler: it signals ([`Workers::kick`])
+//! that work may be due.
 
 use crate::host::Host;
 use crate::host::shortage::Retry;
@@ -28,10 +27,10 @@ use windrow_read::memtable::Memtable;
 use windrow_read::read::view::ReadView;
 use windrow_read::stats::PauseReason;
 
-/// The record of recent writes takes at most one in so many bytes of the memory budget.
+/// The part of the memory budget that the record of recent writes takes at most: one in this.
 const RECENT_PART: u64 = 32;
 
-/// What a write goes through on its way into a table.
+/// The path of a write into a table.
 pub struct Pipeline {
     pub host: Arc<Host>,
     pub workers: Arc<Workers>,
@@ -39,16 +38,16 @@ pub struct Pipeline {
     pub segments: Segments,
     pub pace: Pace,
     pub keyspaces: Keyspaces,
-    /// Who is told of each write.
+    /// The observers, which are told of each write.
     pub observers: Observers,
-    /// By which transactions wait for each other, where they ask for that.
+    /// Locks by which transactions wait for each other, if they ask for that.
     pub key_locks: KeyLocks,
     /// When flushes that found something run out are tried again.
     pub(crate) flush_retry: Mutex<Retry>,
 }
 
 impl Pipeline {
-    /// That of a database with these keyspaces, by id ascending. From here on its
+    /// Makes the pipeline of a database with these keyspaces, by id ascending. From here on its
     /// writers are woken when writing goes off.
     pub fn new(
         (host, workers): (Arc<Host>, Arc<Workers>),
@@ -69,7 +68,7 @@ impl Pipeline {
             flush_retry: Mutex::new(lock_ranks::FLUSH_RETRY, Retry::default()),
             host,
         });
-        // Weak: what waits to be flushed leads back to the host, by the table cache.
+        // Weak: memtables that wait for their flush lead back to the host, by the table cache.
         let writers = Arc::downgrade(&pipeline);
         pipeline.host.wake_writers_by(move || {
             if let Some(writers) = writers.upgrade() {
@@ -93,9 +92,9 @@ impl Pipeline {
         self.segments.queue.visible()
     }
 
-    /// A view of a keyspace, and the sequence number to read it at. The view comes first (see
-    /// `write/queue.rs`), and again if an ingestion was installed since: that may be published by
-    /// now, and the view lack its tables.
+    /// Returns a view of a keyspace, and the sequence number at which to read it. The view comes
+    /// first (see `write/queue.rs`). Both are taken again if an ingestion was installed since: it
+    /// may be published by now, and the view lack its tables.
     #[inline]
     pub fn at<V>(&self, view: impl Fn() -> V, seq_at: impl Fn(&V, SeqNo) -> SeqNo) -> (V, SeqNo) {
         loop {
@@ -108,15 +107,15 @@ impl Pipeline {
         }
     }
 
-    /// The last sequence number that was given out before a gap is listed. Who is given a later
-    /// one looks for gaps.
+    /// The last sequence number that was given out before a gap is listed. A writer that gets a
+    /// later one looks for gaps.
     fn last_before_gap(&self) -> SeqNo {
         let queue = self.queue().lock();
         self.observers.watch_gaps();
         queue.last_seq()
     }
 
-    /// Slows who writes so many bytes in proportion to the debt of the tree.
+    /// Slows a writer of this many bytes in proportion to the debt of the tree.
     #[inline]
     pub fn pay(&self, bytes: usize) {
         let owed_ns = self.pace.owe(bytes);
@@ -153,8 +152,8 @@ impl Pipeline {
         })
     }
 
-    /// Has all writes recorded from here on, if they are not, and returns once what was
-    /// given out before is visible: a transaction that begins now sees it.
+    /// Has all writes recorded from here on, if they are not, and returns once all that had a
+    /// number before are visible: a transaction that begins now sees them.
     ///
     /// # Errors
     /// `ReadOnly` if writing is off.
@@ -190,13 +189,13 @@ impl Pipeline {
         Error::new(ErrorKind::Conflict, text)
     }
 
-    /// Memory that is held for transactions, besides what each has written and read.
+    /// Memory that is held for transactions, besides their own writes and reads.
     pub fn transactions_bytes(&self) -> u64 {
         (self.observers.recent.memory_bytes() + self.key_locks.memory_bytes()) as u64
     }
 
-    /// Returns once all that was given a slot is visible: who reads then sees what its conflict
-    /// was with.
+    /// Returns once all writes that had a slot are visible: a reader then sees the write that its
+    /// conflict was with.
     ///
     /// # Errors
     /// `ReadOnly` if writing is off.
@@ -219,12 +218,12 @@ impl Pipeline {
         self.give_to_reads();
     }
 
-    /// Counts the memory of memtables, frozen ones without `less_bytes` of them, and of merges.
+    /// Counts the memory of memtables and of merges. Leaves out `less_bytes` of the frozen ones.
     fn count_memory(&self, queue: &QueueState, less_bytes: u64) {
         let shares = &self.host.shares;
         let active = queue.unflushed.active_bytes() as u64;
         let frozen = (queue.unflushed.frozen_bytes() as u64).saturating_sub(less_bytes);
-        // The active ones fill before anybody is asked, if they do not lend what they do not use.
+        // The active ones fill without a check, if they do not lend their unused memory.
         let full = active.max(shares.memtable_bytes);
         let used = shares.memtables_used(full, frozen, self.host.settings.memory_bytes);
         let beyond = used.saturating_sub(shares.memtables_bytes());
@@ -239,7 +238,7 @@ impl Pipeline {
         read_memory.share(tables.used_bytes());
     }
 
-    /// Why frozen memtables stay in memory, where the last flush has failed for a
+    /// The error for which frozen memtables stay in memory, if the last flush has failed for a
     /// shortage and none is under way.
     pub fn stuck_flush(&self) -> Option<Error> {
         let error = self.flush_retry.lock().error().cloned()?;
@@ -251,8 +250,8 @@ impl Pipeline {
         self.flush_tree_while(tree, || Ok(()))
     }
 
-    /// The same for work that a close waits for: no flush begins once the database is closing, and
-    /// the close flushes only when that work is over.
+    /// Writes a keyspace's memtables to tables, for work that a close waits for: no flush begins
+    /// once the database is closing, and the close flushes only when that work is over.
     ///
     /// # Errors
     /// As [`Pipeline::flush_tree`]; `Closed`.
@@ -270,7 +269,7 @@ impl Pipeline {
             return Ok(());
         }
         if tree.view().memtable.reserved_bytes() > 0 {
-            // The log goes on: what it holds of other keyspaces stays in it.
+            // The log goes on: records of other keyspaces stay in it.
             if self.segments.wants_new_log(1, &queue) {
                 self.segments.rotate(&mut queue);
             }
@@ -309,7 +308,7 @@ impl Pipeline {
         self.await_flush(waiting, || Ok(()))
     }
 
-    /// That what was to be frozen has left nothing in an active memtable.
+    /// Checks that a freeze has left nothing in the active memtables.
     fn check_frozen(&self, left: usize) -> Result<()> {
         let checked = || {
             check_invariant!(I4, left == 0, "{left} bytes are left in active memtables");
@@ -338,9 +337,8 @@ impl Pipeline {
         })
     }
 
-    /// Drops a keyspace, whose drop is durable: nothing of it counts as waiting from
-    /// here on. Returns its last view, and the last sequence number that a write to
-    /// it may have.
+    /// Drops a keyspace whose drop is durable: its memtables no longer count as waiting. Returns
+    /// its last view, and the last sequence number that a write to it may have.
     pub fn drop_tree(&self, tree: &Tree) -> (Arc<ReadView>, SeqNo) {
         let mut queue = self.queue().lock();
         tree.mark_dropped(self.host.snapshots.next_id());
@@ -352,23 +350,23 @@ impl Pipeline {
         (view, queue.last_seq())
     }
 
-    /// What old views hold of a memtable is its readers' from here on.
+    /// Counts a memtable that only old views hold as its readers' memory from here on.
     pub fn retire(&self, memtable: &Memtable) {
         if memtable.retire() {
             memtable.count_as(self.caches.blocks.take_over(memtable.allocated_bytes() as u64));
         }
     }
 
-    /// Lets go of memtables that were claimed for a flush. Those that are in tables and
-    /// that old views hold are retired; of the others nothing is left. Each counts as something
-    /// at any time, and never as the readers' while reads are not offered its memory: the cache
-    /// would give way to it. Nor does anybody meanwhile share memory out by what counts then.
+    /// Lets go of memtables that were claimed for a flush. Those that are in tables and that old
+    /// views hold are retired; the others are freed. Each counts somewhere at any time, and never
+    /// as the readers' while reads are not offered its memory: the cache would give way to it. Nor
+    /// does another thread share memory out meanwhile, by the counts of that moment.
     pub fn let_go(&self, claimed: Vec<Frozen>) {
         let is_flushed = |frozen: &&Frozen| !frozen.is_waiting();
         let weak = |frozen: &Frozen| Arc::downgrade(&frozen.memtable);
         let flushed: Vec<Weak<Memtable>> = claimed.iter().filter(is_flushed).map(weak).collect();
         drop(claimed);
-        // Whoever drops the keyspace meanwhile may retire some of them first.
+        // A thread that drops the keyspace meanwhile may retire some of them first.
         let is_ours = |memtable: &Arc<Memtable>| memtable.retire();
         let held: Vec<Arc<Memtable>> =
             flushed.iter().filter_map(Weak::upgrade).filter(is_ours).collect();
@@ -384,7 +382,7 @@ impl Pipeline {
             memtable.count_as(self.caches.blocks.take_over(bytes));
         }
         drop(queue);
-        // One of a keyspace that was dropped a moment ago was not among the frozen ones.
+        // A memtable of a keyspace that was dropped a moment ago was not among the frozen ones.
         self.share_memory();
     }
 }

@@ -1,23 +1,24 @@
-//! The commit queue: who writes where, and in which order writes appear.
+//! The commit queue: which writer writes where, and in which order writes appear.
 //!
-//! A short lock gives out sequence numbers and log slots (the approach that
-//! was rejected, one lock over log and memtable, serialises the memtable
-//! inserts, which are most of a write's time). After it, writers fill their
-//! slots and insert at the same time. Publication is in order: a ticket's
-//! writes become visible when every earlier ticket is done, so a reader sees
-//! a prefix of the commits and recovery finds no hole before an acknowledged
-//! record.
+//! A short lock gives out sequence numbers and log slots. (Rejected: one lock over log and
+//! memtable, which serialises the memtable inserts, which are most of a write's time.) After it,
+//! writers fill their slots and insert at the same time. Publication is in order: a ticket's writes
+//! become visible when every earlier ticket is done, so a reader sees a prefix of the commits and
+//! recovery finds no hole before an acknowledged record.
 //!
 //! Invariants:
-//! - Q1 tickets, sequence numbers and log offsets are given out together,
-//!   under one lock, so their orders agree.
-//! - Q2 `visible` is the last sequence number of the last ticket such that it
-//!   and all before it are done.
-//! - Q3 a failed ticket is never published, nor is any after it; the
-//!   background error was set before it was marked, so nobody waits for it in vain.
-//! - Q4 a ticket that is done is refused only if one before it failed. (Not
-//!   because something else set a background error, a flush say: what is before
-//!   it may still be filled, and publishes it, too.)
+//! - Q1 tickets, sequence numbers and log offsets are given out together, under one lock, so their
+//!   orders agree.
+//! - Q2 `visible` is the last sequence number of the last ticket such that it and all before it are
+//!   done.
+//! - Q3 a failed ticket is never published, nor is any after it; the background error was set
+//!   before it was marked, so no thread waits for it in vain.
+//! - Q4 a ticket that is done is refused only if one before it failed. (Not because another failure
+//!   set a background error, a flush say: the tickets before it may still be filled, which
+//!   publishes it, too.)
+//!
+//! Owns: the order of commits, the active segment and the older ones, and the unflushed memtables.
+//! Never does: write to the log or to a memtable.
 
 use crate::catalog::durable::DurableManifest;
 use crate::host::write_state::WriteState;
@@ -33,7 +34,7 @@ use windrow_format::log::{Length, LogKind, Mark, Place};
 use windrow_read::lock_ranks;
 use windrow_read::memtable::Memtable;
 
-/// What the short lock guards.
+/// The state that the short lock guards.
 pub struct QueueState {
     pub next_seq: SeqNo,
     next_ticket: u64,
@@ -41,7 +42,7 @@ pub struct QueueState {
     pub wal_offset: u64,
     /// The next segment, made ahead.
     pub spare: Option<Arc<Wal>>,
-    /// From which length of the active one a writer asks for a spare (again).
+    /// The length of the active segment from which a writer asks for a spare (again).
     pub(crate) spare_from: u64,
     /// The sequence number of the active segment's first record.
     pub(crate) wal_first_seq: SeqNo,
@@ -51,8 +52,8 @@ pub struct QueueState {
     /// The memtables that hold anything, and the account of their bytes.
     pub unflushed: Unflushed,
     manifest: Arc<DurableManifest>,
-    /// Changes of how much of the manifest is durable that the active segment
-    /// knows of.
+    /// The change of the manifest's durable length ([`DurableManifest::changes`]) that the active
+    /// segment records.
     marked: u64,
 }
 
@@ -62,11 +63,11 @@ pub struct Slot {
     pub first_seq: SeqNo,
     pub last_seq: SeqNo,
     pub wal: Arc<Wal>,
-    /// Payload of a mark that goes before the record, where the slot begins.
+    /// Payload of a mark that goes before the record, at the beginning of the slot.
     pub mark: Option<Vec<u8>>,
-    /// Where the slot begins.
+    /// Offset of the slot.
     pub begin: u64,
-    /// Where the record goes.
+    /// Offset of the record.
     pub offset: u64,
     pub end: u64,
     pub durable_up_to: u64,
@@ -74,18 +75,18 @@ pub struct Slot {
     pub memtables: Memtables,
 }
 
-/// A record's place in a log of this build.
+/// Returns a record's place in a log of this build.
 fn place_in(wal: &Wal, offset: u64, durable_up_to: u64) -> Place {
     Place { framing: LogKind::Wal.framing(), uid: wal.uid, offset, durable_up_to }
 }
 
 impl Slot {
-    /// Where the mark goes, if there is one.
+    /// The place of the mark, if there is one.
     pub(crate) fn mark_place(&self) -> Place {
         place_in(&self.wal, self.begin, self.durable_up_to)
     }
 
-    /// Where the record goes.
+    /// The place of the record.
     pub fn place(&self) -> Place {
         place_in(&self.wal, self.offset, self.durable_up_to)
     }
@@ -98,7 +99,7 @@ pub enum Memtables {
 }
 
 impl Memtables {
-    /// The memtable for a keyspace, `None` if it is not among them.
+    /// Returns the memtable of a keyspace; `None` if it is not among them.
     #[inline]
     pub fn get(&self, id: KeyspaceId) -> Option<&Arc<Memtable>> {
         match self {
@@ -123,11 +124,11 @@ struct Publication {
     base: u64,
     done: VecDeque<Option<Done>>,
     waiting: usize,
-    /// Tickets from `base` on whose record was not appended.
+    /// The number of tickets from `base` on whose record was not appended.
     failed: u64,
     /// The first of them.
     first_failed: Option<u64>,
-    /// How many wait for all tickets to be done or failed.
+    /// The number of threads that wait for all tickets to be done or failed.
     settling: usize,
 }
 
@@ -137,16 +138,16 @@ impl Publication {
         self.first_failed.is_some_and(|failed| failed < ticket)
     }
 
-    /// Whether every ticket before `next` is done or failed, and nobody waits.
+    /// Whether every ticket before `next` is done or failed, and no thread waits.
     fn is_settled(&self, next: u64) -> bool {
         let done = self.done.iter().flatten().count() as u64;
-        // More, where a ticket that was done failed as it was published (a panic).
+        // More, if a ticket that was done failed as it was published (a panic).
         self.waiting == 0 && self.base + done + self.failed >= next
     }
 }
 
-/// The queue of a database. Writers write to it all the time: what lies next to it,
-/// which they only read, must not be in its lines.
+/// The queue of a database. Writers write to it all the time: fields next to it that they only read
+/// must not share its cache lines.
 #[repr(align(128))]
 pub struct Queue {
     state: Mutex<QueueState>,
@@ -215,8 +216,8 @@ impl Queue {
         self.state.lock()
     }
 
-    /// Marks a slot's work done, publishes what is next in order, and returns
-    /// once the slot itself is visible.
+    /// Marks a slot's work done, publishes the slots that are next in order, and returns once the
+    /// slot itself is visible.
     ///
     /// # Errors
     /// `ReadOnly` if a slot before it failed: this one is never published.
@@ -261,8 +262,8 @@ impl Queue {
         }
     }
 
-    /// A slot's record was not appended, and the background error is set: it is never
-    /// published, nor is any behind it.
+    /// Notes that a slot's record was not appended, and that the background error is set: it is
+    /// never published, nor is any behind it.
     pub fn fail(&self, slot: &Slot) {
         let mut publication = self.publication.lock();
         publication.failed += 1;
@@ -272,9 +273,9 @@ impl Queue {
         self.published.notify_all();
     }
 
-    /// Returns once every slot that was given out is filled or failed, and nobody
-    /// waits for one any more. The background error is set, so that no more are given out
-    /// and whoever waits gives up.
+    /// Returns once every slot that was given out is filled or failed, and no thread waits for one
+    /// any more. The background error is set, so that no more are given out and the waiting threads
+    /// give up.
     pub fn settle(&self) {
         // Under the lock under which slots are given out, and refused.
         let next_ticket = self.state.lock().next_ticket;
@@ -288,7 +289,7 @@ impl Queue {
         debug_invariant!(Q4, base >= cut, "ticket {base} waits, and {cut} is the first to fail");
     }
 
-    /// Lets go of all segments: what was published of them is in tables.
+    /// Lets go of all segments: their published records are in tables.
     pub fn forget_logs(&self) -> Vec<Arc<Wal>> {
         let mut state = self.state.lock();
         state.unflushed = Unflushed::default();
@@ -301,13 +302,13 @@ impl Queue {
         gone
     }
 
-    /// Goes on in a new segment after what was published. What was filled behind
-    /// a slot that failed is given up: its callers have been told, and its
-    /// sequence numbers are free again. For when all is settled.
+    /// Goes on in a new segment after the published records. Slots that were filled behind one that
+    /// failed are given up: their callers have been told, and their sequence numbers are free
+    /// again. For when all is settled.
     pub fn restart(&self, wal: Arc<Wal>) {
         let mut state = self.state.lock();
         let mut publication = self.publication.lock();
-        // What is given up here was refused for a slot before it that failed.
+        // Every slot that is given up here was refused for one before it that failed.
         let (base, next) = (publication.base, state.next_ticket);
         let cut = publication.first_failed.unwrap_or(next);
         invariant!(Q4, base >= cut, "ticket {base} is given up, and {cut} is the first to fail");
@@ -359,8 +360,7 @@ impl Queue {
         self.wait_until(write_state, |_| self.visible() >= seq)
     }
 
-    /// Returns once every slot before ticket `next` is published, those of no
-    /// operations as well.
+    /// Returns once every slot before ticket `next` is published, also those without operations.
     ///
     /// # Errors
     /// As [`Queue::wait_visible`].
@@ -388,7 +388,7 @@ impl Queue {
         result
     }
 
-    /// Wakes everybody who waits, after a background error was set.
+    /// Wakes all waiting threads, after a background error was set.
     pub(crate) fn wake_all(&self) {
         let _publication = self.publication.lock();
         self.published.notify_all();
@@ -396,10 +396,10 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Gives out the next slot: `count` sequence numbers, log for a batch of so many
-    /// operations that take `op_bytes` (for none, no record), and room for a mark where one
-    /// is due. The lengths of headers depend on what is known to be durable: so that is
-    /// looked at here once, for all of the slot.
+    /// Gives out the next slot: `count` sequence numbers, log for a batch of `count` operations
+    /// that take `op_bytes` (for none, no record), and room for a mark if one is due. The lengths
+    /// of headers depend on the durable length of the log: so that is read here once, for all of
+    /// the slot.
     pub fn take(&mut self, count: u32, op_bytes: usize, memtables: Memtables) -> Slot {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -435,8 +435,8 @@ impl QueueState {
         }
     }
 
-    /// Goes on in another segment, which has said nothing of the manifest yet.
-    /// Returns the one before, with its first sequence number.
+    /// Goes on in another segment, which has no mark of the manifest yet. Returns the one before,
+    /// with its first sequence number.
     pub fn rotate(&mut self, next: Arc<Wal>) -> (Arc<Wal>, SeqNo) {
         let (number, before) = (next.number, self.wal.number);
         invariant!(R8, before < number, "log {number} comes after {before}");
@@ -449,8 +449,8 @@ impl QueueState {
         (old, first_seq)
     }
 
-    /// That segments follow each other, and what is given out what is published, of
-    /// which `visible` is the last.
+    /// Checks that segments follow each other, and that only numbers that were given out are
+    /// published, up to `visible`.
     pub fn check(&self, visible: SeqNo) {
         if !cfg!(debug_assertions) {
             return;
@@ -473,7 +473,7 @@ impl QueueState {
         debug_invariant!(R7, is_used, "log {needed} holds what is in no table, and is gone");
     }
 
-    /// What the active segment must remember of other files from here on.
+    /// Returns the mark of other files that the active segment must record from here on.
     fn mark(&mut self, changes: u64) -> Mark {
         self.marked = changes;
         let mut logs = self.lengths();
@@ -483,8 +483,7 @@ impl QueueState {
         Mark { manifest: self.manifest.length(), logs }
     }
 
-    /// How much of each segment is durable, but for those of which nothing is
-    /// known, oldest first.
+    /// The durable length of each segment that has one, oldest first.
     pub(crate) fn lengths(&self) -> Vec<Length> {
         let ascend = self.older_wals.windows(2).all(|pair| pair[0].0.number < pair[1].0.number);
         debug_invariant!(R4, ascend, "older logs are not in order");
@@ -542,7 +541,7 @@ mod tests {
         queue.lock().rotate(wal(1));
     }
 
-    /// A log whose last slot is a mark counts as filled when that is.
+    /// A log whose last slot is a mark counts as filled when the mark is published.
     #[test]
     fn a_mark_that_is_not_published_is_waited_for() {
         let queue = Queue::new(0, wal(1), Arc::default());

@@ -1,18 +1,18 @@
-//! What a transaction has read, by which its commit is admitted.
+//! The reads of a transaction, by which its commit is admitted.
 //!
-//! Owns: keys and ranges, each with the sequence number at which it was read, and the bound
-//! on what they take: what would pass it is refused, and leaves all as it was. Never does:
-//! read, or decide.
+//! Owns: keys and ranges, each with the sequence number at which it was read, and the bound on
+//! their memory: a read that would pass it is refused, and leaves all as it was. Never does: read,
+//! or decide.
 
 use super::ordered_key::{AsOrderedKey, OrderedKey};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use windrow_base::{Error, KeyOrder, KeyspaceId, Result, SeqNo};
 
-/// What a key takes besides its bytes, about.
+/// Memory that a key takes besides its bytes, about.
 const KEY_ENTRY_BYTES: usize = 64;
-/// What a range takes besides those of its bounds: in a list that doubles, and each bound
-/// in memory of its own.
+/// Memory that a range takes besides the bytes of its bounds: in a list that doubles, and each
+/// bound in an allocation of its own.
 const RANGE_ENTRY_BYTES: usize = 160;
 
 /// A range of keys that was scanned.
@@ -23,7 +23,7 @@ pub struct ReadRange {
     pub seq: SeqNo,
 }
 
-/// What was read of one keyspace.
+/// The reads of one keyspace.
 #[derive(Clone, Debug, Default)]
 pub struct SpaceReads {
     pub keys: BTreeMap<OrderedKey, SeqNo>,
@@ -37,13 +37,13 @@ pub enum Edge {
     Upper,
 }
 
-/// All that was read.
+/// All reads of a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct ReadSet {
     pub spaces: BTreeMap<KeyspaceId, SpaceReads>,
-    /// What it takes, about.
+    /// Memory that it takes, about.
     bytes: usize,
-    /// What it may take; `None`: the caller bounds it.
+    /// Memory that it may take; `None`: the caller bounds it.
     bytes_max: Option<usize>,
     /// The first sequence number at which anything was read.
     oldest: Option<SeqNo>,
@@ -59,7 +59,7 @@ impl ReadSet {
         self.oldest.is_none_or(|oldest| oldest >= seq)
     }
 
-    /// Nothing, of what may take `most` bytes with what is held besides.
+    /// Makes an empty set that may take `most` bytes, those that [`ReadSet::grow`] counts included.
     pub fn within(most: u64) -> ReadSet {
         ReadSet {
             bytes_max: Some(usize::try_from(most).unwrap_or(usize::MAX)),
@@ -67,7 +67,7 @@ impl ReadSet {
         }
     }
 
-    /// Counts bytes that are held besides.
+    /// Counts bytes that are held in addition.
     ///
     /// # Errors
     /// `InvalidArgument` if that would be too many, here and below; nothing has changed then.
@@ -86,7 +86,8 @@ impl ReadSet {
         }
     }
 
-    /// A key was read at `seq`. What was read before of it stays: it must be true of both.
+    /// Notes that a key was read at `seq`. An earlier read of it stays: the key must be unchanged
+    /// since both.
     pub fn key(&mut self, id: KeyspaceId, order: &KeyOrder, key: &[u8], seq: SeqNo) -> Result<()> {
         let known = self
             .spaces
@@ -104,7 +105,7 @@ impl ReadSet {
         Ok(())
     }
 
-    /// A range was read at `seq`. Returns its place, by which it can be extended.
+    /// Notes that a range was read at `seq`. Returns its place, by which it can be extended.
     pub fn range(&mut self, id: KeyspaceId, range: ReadRange) -> Result<usize> {
         self.grow(RANGE_ENTRY_BYTES + bytes_of(&range.lower) + bytes_of(&range.upper))?;
         self.read_at(range.seq);
@@ -113,7 +114,7 @@ impl ReadSet {
         Ok(space.ranges.len() - 1)
     }
 
-    /// More of the range at a place was read: it reaches to `to` now.
+    /// Notes that more of the range at a place was read: it reaches to `to` now.
     pub fn extend(
         &mut self,
         (id, at): (KeyspaceId, usize),
@@ -134,7 +135,7 @@ impl ReadSet {
             Edge::Upper => &mut range.upper,
         });
         match (bound, to) {
-            // Its memory again: a scan comes here for each key.
+            // Reuses its memory: a scan comes here for each key.
             (Some(Bound::Included(bound)), Bound::Included(key)) => {
                 bound.clear();
                 bound.extend_from_slice(key);
@@ -145,7 +146,7 @@ impl ReadSet {
         Ok(())
     }
 
-    /// Says of everything that it was read at `seq`: it was compared with that state.
+    /// Sets the sequence number of every read to `seq`: all were compared with that state.
     pub fn raise_to(&mut self, seq: SeqNo) {
         self.oldest = self.oldest.map(|_| seq);
         for space in self.spaces.values_mut() {

@@ -1,18 +1,17 @@
-//! The writes since the oldest transaction began: what a commit is admitted by.
+//! The writes since the oldest transaction began: the record by which a commit is admitted.
 //!
-//! A transaction commits only if nothing that it read was written since it was
-//! read. Commits are ordered by the commit queue's lock, and so under that lock
-//! a writer is recorded when it gets its slot, and a transaction's reads are
-//! checked when it gets its own: no write comes between check and slot
-//! (H. T. Kung and J. T. Robinson, "On Optimistic Methods for Concurrency
-//! Control", backward validation).
+//! A transaction commits only if none of the keys that it read was written since it read them.
+//! Commits are ordered by the commit queue's lock. Under that lock a write is recorded when it gets
+//! its slot, and a transaction's reads are checked when it gets its own: no write comes between
+//! check and slot (H. T. Kung and J. T. Robinson, "On Optimistic Methods for Concurrency Control",
+//! backward validation).
 //!
-//! Recording costs writers a map's insertion under that lock, so it is off while
-//! there are no transactions, but for a while after the last one. Memory is
-//! bounded: what is oldest is forgotten, and a transaction from before that is
-//! told so, which then compares what it read by itself.
+//! Recording costs writers a map's insertion under that lock, so it is off while there are no
+//! transactions, except for a while after the last one. Memory is bounded: the oldest writes are
+//! forgotten, and a transaction from before that is told so, which then compares its reads by
+//! itself.
 //!
-//! Invariant: whatever was given out after `known_from`, and not forgotten as older than
+//! Invariant: every write that was given out after `known_from`, and not forgotten as older than
 //! every transaction, is recorded.
 //!
 //! Owns: the record. Never does: read the tree; wait.
@@ -30,21 +29,21 @@ use windrow_read::lock_ranks;
 /// Writes that are recorded after the last transaction ended before recording ends.
 const LINGER: usize = 4096;
 
-/// What a write takes besides its key, about.
+/// Bytes that a write takes besides its key, about.
 const ENTRY_BYTES: usize = 128;
 
-/// What a commit is told of its reads.
+/// The answer to a commit about its reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing of it was written since.
+    /// None of them was written since.
     Unchanged,
-    /// The first key found that was.
+    /// The first key found that was written since.
     Changed { keyspace: KeyspaceId, key: Vec<u8> },
-    /// Writes since then are not all known any more.
+    /// Not all writes since then are known any more.
     Unknown,
 }
 
-/// What was written to one keyspace.
+/// The recorded writes to one keyspace.
 struct Writes {
     order: KeyOrder,
     /// The last sequence number of each key.
@@ -54,7 +53,7 @@ struct Writes {
 
 #[derive(Default)]
 struct State {
-    /// How many transactions read at each sequence number.
+    /// The number of transactions that read at each sequence number.
     readers: BTreeMap<SeqNo, usize>,
     known_from: SeqNo,
     spaces: HashMap<KeyspaceId, Writes>,
@@ -72,7 +71,7 @@ pub struct RecentWrites {
 }
 
 impl RecentWrites {
-    /// A record of at most so many bytes, off.
+    /// Makes a record of at most `bytes_max` bytes, off.
     pub fn new(bytes_max: usize) -> RecentWrites {
         let state = Mutex::new(lock_ranks::RECENT_WRITES, State::default());
         RecentWrites { is_on: AtomicBool::new(false), state, bytes_max }
@@ -93,11 +92,11 @@ impl RecentWrites {
         }
     }
 
-    /// A transaction reads at `seq` from here on.
+    /// Notes that a transaction reads at `seq` from here on.
     ///
     /// # Errors
-    /// The sequence number from which on writes are known, if that is later; `None`
-    /// where the record is off.
+    /// The sequence number from which on writes are known, if that is later; `None` if the record
+    /// is off.
     pub fn begin(&self, seq: SeqNo) -> Result<(), Option<SeqNo>> {
         let mut state = self.state.lock();
         if !self.is_on() {
@@ -110,7 +109,7 @@ impl RecentWrites {
         Ok(())
     }
 
-    /// A transaction that read at `seq` is over.
+    /// Notes that a transaction that read at `seq` is over.
     pub fn end(&self, seq: SeqNo) {
         let mut state = self.state.lock();
         if let Some(count) = state.readers.get_mut(&seq) {
@@ -142,8 +141,8 @@ impl RecentWrites {
         while state.bytes > self.bytes_max && state.forget_oldest() {}
     }
 
-    /// Records an ingestion at `seq` as a write of all keys from the first to the last that it
-    /// has. Under the queue's lock.
+    /// Records an ingestion at `seq` as a write of all keys from its first to its last. Under the
+    /// queue's lock.
     pub(crate) fn record_ingestion(
         &self,
         id: KeyspaceId,
@@ -152,7 +151,7 @@ impl RecentWrites {
         seq: SeqNo,
     ) {
         let mut state = self.state.lock();
-        // The end of a range is not of it.
+        // The end of a range is exclusive.
         unless_mutant!(IngestionForgotten, {
             state.note(id, Kind::RangeDelete, (first, last), seq, |_| order.clone());
             state.note(id, Kind::Put, (last, &[]), seq, |_| order.clone());
@@ -160,19 +159,19 @@ impl RecentWrites {
         while state.bytes > self.bytes_max && state.forget_oldest() {}
     }
 
-    /// Forgets all, for a queue that gives sequence numbers after `visible` out again, while
-    /// nobody writes.
+    /// Forgets all writes, for a queue that gives sequence numbers after `visible` out again, while
+    /// no thread writes.
     pub fn forget_after(&self, visible: SeqNo) {
         let mut state = self.state.lock();
         let readers = std::mem::take(&mut state.readers);
         *state = State { readers, known_from: visible, ..State::default() };
     }
 
-    /// Whether what was read is as it was, up to what was recorded last. Under the queue's
-    /// lock that is all that was written.
+    /// Whether the reads are unchanged, up to the last recorded write. Under the queue's lock that
+    /// is the last of all writes.
     pub fn check(&self, reads: &ReadSet) -> Verdict {
         let state = self.state.lock();
-        // It was asked for by nobody that began with it.
+        // The transaction did not begin with the record on.
         if !self.is_on() {
             return Verdict::Unknown;
         }
@@ -185,7 +184,7 @@ impl RecentWrites {
         Verdict::Unchanged
     }
 
-    /// Whether it is known of all that was read what was written since.
+    /// Whether all writes since the first of the reads are known.
     pub fn knows(&self, reads: &ReadSet) -> bool {
         let state = self.state.lock();
         self.is_on() && reads.is_as_of(state.known_from)
@@ -219,9 +218,9 @@ impl State {
         self.log.push_back((seq, id, ordered));
     }
 
-    /// Forgets what no transaction asks for: all that is as old as the oldest.
+    /// Forgets writes that no transaction asks for: all that are as old as the oldest one.
     fn forget_unread(&mut self) {
-        // Without a reader all stays for a while: the next one finds the record on.
+        // Without a reader all stay for a while: the next one finds the record on.
         let Some(&oldest) = self.readers.keys().next() else { return };
         while self.log.front().is_some_and(|(seq, ..)| *seq <= oldest) && self.forget_oldest() {}
     }
@@ -266,7 +265,7 @@ impl State {
 }
 
 impl Writes {
-    /// When a key was last written, 0 if it is not known to be.
+    /// Returns when a key was last written, 0 if no write of it is known.
     fn last(&self, key: &OrderedKey) -> SeqNo {
         let put = self.keys.get(key as &dyn AsOrderedKey).copied().unwrap_or(0);
         let holds = |(from, to, _): &&(Vec<u8>, Vec<u8>, SeqNo)| {
@@ -275,7 +274,7 @@ impl Writes {
         self.ranges.iter().filter(holds).map(|range| range.2).max().unwrap_or(0).max(put)
     }
 
-    /// A key that was written in a range after it was read.
+    /// Returns a key that was written in a range after it was read.
     fn first_in(&self, range: &ReadRange) -> Option<&[u8]> {
         let order = &self.order;
         let is_empty = match (&range.lower, &range.upper) {

@@ -1,12 +1,10 @@
 //! Where a writer waits: for its pace, for memory, for the next log segment.
 //!
-//! Memory: the active memtables of all keyspaces together hold at most one
-//! memtable's share of the budget. When a write would pass it, the largest is
-//! frozen and handed to a flush, and the log goes on, where that is of use, in
-//! a new segment that was made ahead. A writer waits only if the frozen ones
-//! have not been flushed yet. A batch larger than a memtable has one to itself,
-//! and waits until it fits next to the frozen ones. Every wait is recorded with
-//! its reason.
+//! Memory: the active memtables of all keyspaces together hold at most one memtable's share of the
+//! budget. When a write would pass it, the largest is frozen and handed to a flush, and the log
+//! goes on, if that is of use, in a new segment that was made ahead. A writer waits only if the
+//! frozen ones have not been flushed yet. A batch larger than a memtable has one to itself, and
+//! waits until it fits next to the frozen ones. Every wait is recorded with its reason.
 //!
 //! Owns no state. Never does: write to the log or to a memtable.
 
@@ -26,37 +24,36 @@ use windrow_format::{batch, log};
 use windrow_read::memtable::LIST_BYTES;
 use windrow_read::stats::PauseReason;
 
-/// Range deletes that fill a memtable, however short: every read asks all of
-/// them, by the chunk.
+/// Range deletes that fill a memtable, however short: every read asks all of them, chunk by chunk.
 const RANGE_DELETES_MAX: usize = 8192;
 
 /// Room for a write.
 pub(crate) struct Reserved {
     pub slot: Slot,
-    /// Memtables were switched for it, or the next log is due: there is work to
-    /// schedule, but not before the slot is published, which all behind it wait for.
+    /// Whether memtables were switched for it, or the next log is due. Then there is work to
+    /// schedule, but not before the slot is published: all slots behind it wait for that.
     pub due: bool,
-    /// Memtables come to hold more than they were counted for, which reads were lent: they
-    /// give it up before it is filled.
+    /// Whether memtables come to hold more than they were counted for, memory that reads were lent:
+    /// reads give it up before it is filled.
     pub(crate) takes_lent: bool,
-    /// The gaps that what is put must be cut out of.
+    /// The keyspaces with gaps, from which the keys of the write must be cut.
     pub(crate) watching: Watching,
 }
 
-/// What came of an attempt to switch memtables.
+/// The outcome of an attempt to switch memtables.
 enum Switch {
     Done,
-    /// No spare log segment is ready, and none was tried to make.
+    /// No spare log segment is ready, and no attempt was made yet to make one.
     NeedLog,
     /// The frozen memtables fill their share.
     NeedFlush,
 }
 
-/// What a write lacks.
+/// The room that a write lacks.
 enum Lack {
     /// Room in the active memtables.
     Memtable,
-    /// Memory: with so many bytes in the active memtables, all would hold more than they may.
+    /// Memory: with this many bytes in the active memtables, all would hold more than they may.
     Memory(usize),
     /// Room in the log.
     Log((Arc<Wal>, u64)),
@@ -66,16 +63,16 @@ enum Lack {
 pub(crate) struct Room<'a> {
     pipeline: &'a Pipeline,
     touched: &'a [Touched],
-    /// What is in memory was flushed for it, once.
+    /// Whether the memtables were flushed for it, once.
     flushed: bool,
-    /// No log could be made to go on in: the memtables are switched without.
+    /// Whether no log could be made to go on in: the memtables are switched without one.
     stay: bool,
-    /// Memtables were switched for it.
+    /// Whether memtables were switched for it.
     switched: bool,
 }
 
 impl<'a> Room<'a> {
-    /// That of a write to these keyspaces.
+    /// The room of a write to these keyspaces.
     #[inline]
     pub(crate) fn new(pipeline: &'a Pipeline, touched: &'a [Touched]) -> Room<'a> {
         Room { pipeline, touched, flushed: false, stay: false, switched: false }
@@ -96,7 +93,7 @@ impl<'a> Room<'a> {
         if pace.is_stopped() {
             host.pause(PauseReason::Level0Deep, || !pace.is_stopped());
         }
-        // Not those that write for a job: whoever holds writers waits for jobs.
+        // Not writers that work for a job: a thread that holds writers waits for jobs.
         if pace.is_held() && !self.pipeline.workers.is_worked_for_here() {
             host.pause(PauseReason::MemtablesFull, || !pace.is_held());
         }
@@ -110,10 +107,10 @@ impl<'a> Room<'a> {
     /// Gives out a slot, in three steps: waits for memory and log, admits the write, takes.
     ///
     /// # Errors
-    /// `Conflict` where `reads` are given, and something of them was written since, or it is not
-    /// known whether it was; what the wait for room ended with.
+    /// `Conflict` if one of the `reads` was written since, or it is not known whether it was; the
+    /// error with which the wait for room ended.
     pub(crate) fn reserve(&mut self, buf: &BatchBuf, reads: Option<&ReadSet>) -> Result<Reserved> {
-        // How long headers are is known with the slot.
+        // The lengths of headers are known with the slot.
         let log_bytes_max = log::framed_bytes_max(batch::BATCH_HEADER_BYTES_MAX + buf.op_bytes());
         let queue = self.wait(log_bytes_max)?;
         if let Some(reads) = reads {
@@ -156,7 +153,7 @@ impl<'a> Room<'a> {
     /// Makes room, or waits for others to make it: without the queue's lock, which is taken again.
     ///
     /// # Errors
-    /// What that ended with.
+    /// The error with which that ended.
     #[cold]
     fn make_room(
         &mut self,
@@ -216,16 +213,16 @@ impl<'a> Room<'a> {
         Ok(Reserved { slot, due, takes_lent, watching })
     }
 
-    /// What a write counts for in the memtable of a keyspace. Range deletes fill
-    /// it by their number as well, but no more than once.
+    /// Returns the bytes that a write counts for in the memtable of a keyspace. Range deletes fill
+    /// it by their number as well, but only once.
     fn charge(&self, touch: &Touched) -> usize {
         let limit = self.pipeline.host.shares.memtable_bytes as usize;
         let by_number = touch.bytes + touch.range_deletes * (limit / RANGE_DELETES_MAX);
         touch.bytes.max(by_number.min(limit))
     }
 
-    /// What lists the batch would make take, one of them aside. A write to one
-    /// keyspace does not ask: `Unflushed::promise` counts it all the same.
+    /// Bytes of the lists that the batch would make, except one. A write to one keyspace does not
+    /// ask: `Unflushed::promise` counts its list.
     fn lists_bytes(&self) -> usize {
         let is_empty = |touch: &&Touched| {
             let tree = self.pipeline.tree(touch.id);
@@ -234,8 +231,8 @@ impl<'a> Room<'a> {
         self.touched.iter().filter(is_empty).count().saturating_sub(1) * LIST_BYTES
     }
 
-    /// Whether memtables would hold more than they may with `bytes` in the active
-    /// ones, and a flush can help.
+    /// Whether memtables would hold more than they may with `bytes` in the active ones, and a flush
+    /// can help.
     fn is_beyond_all(&self, queue: &QueueState, bytes: usize) -> bool {
         let frozen = queue.unflushed.frozen_bytes();
         let host = &self.pipeline.host;
@@ -243,8 +240,8 @@ impl<'a> Room<'a> {
         frozen > 0 && (frozen + bytes) as u64 > most
     }
 
-    /// Makes a writer wait while `is_full`, for a flush to change that; or until
-    /// the flush finds no room on the device, which nobody knows the end of.
+    /// Makes a writer wait while `is_full`, for a flush to change that; or until the flush finds no
+    /// room on the device: nobody knows when that ends.
     ///
     /// # Errors
     /// `NoSpace`: the last flush has failed so, and none is under way.
@@ -317,23 +314,23 @@ impl<'a> Room<'a> {
         Switch::Done
     }
 
-    /// Makes the next log, for a switch of memtables. Where there is none, the log goes on in its
+    /// Makes the next log, for a switch of memtables. If it cannot be made, the log goes on in its
     /// segment.
     fn prepare_log(&mut self) -> Result<()> {
         let Pipeline { host, workers, segments, .. } = self.pipeline;
         let pause = host.pause_begin(PauseReason::WalPrepare);
-        // A close waits for it, or it is refused: else it would tell the
-        // manifest of a log behind the record of the clean close.
+        // A close waits for it, or it is refused: otherwise it would add a log to the manifest
+        // behind the record of the clean close.
         let made = workers.begin().and_then(|_underway| segments.prepare());
         host.pause_end(pause);
         self.stay = !made?;
         Ok(())
     }
 
-    /// Makes room in the log for a record, unless too little would be left for the
-    /// tables of what the log then holds: what was written could not be flushed,
-    /// and not replayed by an open either. Before a write is refused for that, what
-    /// is in memory is flushed, once, which lets the log go.
+    /// Makes room in the log for a record, unless too little would be left for the tables of the
+    /// records that the log then holds: they could not be flushed, and not replayed by an open
+    /// either. Before a write is refused for that, the memtables are flushed, once, which lets the
+    /// log go.
     ///
     /// # Errors
     /// `NoSpace` for this write alone: nothing of it was written.
@@ -360,7 +357,7 @@ impl<'a> Room<'a> {
         Ok(())
     }
 
-    /// The error of a write that finds memory full of what cannot be flushed.
+    /// The error of a write that finds memory full of memtables that cannot be flushed.
     fn refused_for_shortage(&self) -> Option<Error> {
         let cause = self.pipeline.stuck_flush()?;
         let text = "nothing was written: memory is full of what cannot be flushed yet, since";

@@ -1,18 +1,17 @@
-//! Segments of the log: how one is made, how the log goes on in the next, how the
-//! active one gets room for a record, and when one is no longer needed.
+//! Segments of the log: how one is made, how the log goes on in the next, how the active one gets
+//! room for a record, and when one is no longer needed.
 //!
-//! A spare segment is made ahead, so that a switch of memtables finds it ready,
-//! but not before a quarter of a memtable is filled: a process that writes
-//! little needs none. Where it cannot be made (a full device, no descriptors) the
-//! active segment goes on, since it can grow, and the attempt is made again at the
-//! next switch. What turns writing off is a failure that may have taken what others
-//! rely on: of the directory's sync, or of the manifest.
+//! A spare segment is made ahead, so that a switch of memtables finds it ready, but not before a
+//! quarter of a memtable is filled: a process that writes little needs none. If it cannot be made
+//! (a full device, no descriptors), the active segment goes on, since it can grow, and the attempt
+//! is made again at the next switch. A failure turns writing off only if it may have lost names or
+//! records that others rely on: a failure of the directory's sync, or of the manifest.
 //!
-//! Room is reserved before a slot is given out, so a writer that finds the
-//! device full is refused with nothing written and nobody behind a hole.
+//! Room is reserved before a slot is given out, so a writer that finds the device full is refused
+//! with nothing written, and no slot is behind a hole.
 //!
-//! Owns: the commit queue, which gives out their slots, and their sync. Never does:
-//! freeze a memtable, or wait for a flush.
+//! Owns: the commit queue, which gives out their slots, and their sync. Never does: freeze a
+//! memtable, or wait for a flush.
 
 use crate::catalog::cleanup::Cleanup;
 use crate::catalog::{Catalog, Locked};
@@ -33,11 +32,10 @@ use windrow_format::log::{self, FILE_HEADER_BYTES, FileHeader, Length, LogKind};
 use windrow_format::names;
 use windrow_read::memtable::Memtable;
 
-/// Room for the mark that may go before a record, in bytes. A longer one makes
-/// its own.
+/// Room for the mark that may go before a record, in bytes. A longer mark takes room of its own.
 const MARK_ROOM_BYTES: u64 = 4096;
 
-/// The length of a log that no record goes into.
+/// The length of a log without records.
 pub const EMPTY_BYTES: u64 = FILE_HEADER_BYTES as u64;
 
 /// The segments of the log, and the queue that gives out slots of them.
@@ -47,12 +45,12 @@ pub struct Segments {
     pub(super) cleanup: Arc<Cleanup>,
     pub queue: Queue,
     pub wal_sync: WalSync,
-    /// Somebody makes a spare.
+    /// Whether a thread makes a spare.
     preparing: AtomicBool,
 }
 
 impl Segments {
-    /// Those of a database that goes on after `last_seq`, for now into `wal`.
+    /// Makes the segments of a database that goes on after `last_seq`, for now into `wal`.
     pub fn new(
         (host, catalog, cleanup): (Arc<Host>, Arc<Catalog>, Arc<Cleanup>),
         last_seq: SeqNo,
@@ -64,21 +62,21 @@ impl Segments {
         Segments { host, catalog, cleanup, queue, wal_sync, preparing }
     }
 
-    /// Wakes all who wait for a slot or a sync.
+    /// Wakes all threads that wait for a slot or a sync.
     pub(crate) fn wake_all(&self) {
         self.queue.wake_all();
         self.wal_sync.wake_all();
     }
 
-    /// Makes the next log segment, if there is none yet: file, header and name
-    /// durable, and known to the manifest before a record goes in. `false` if it
-    /// could not be made: the active one goes on.
+    /// Makes the next log segment, if there is none yet: file, header and name durable, and known
+    /// to the manifest before a record goes in. `false` if it could not be made: the active one
+    /// goes on.
     ///
     /// # Errors
-    /// `ReadOnly` where writing is off.
+    /// `ReadOnly` if writing is off.
     pub fn prepare(&self) -> Result<bool> {
         if self.preparing.swap(true, Ordering::AcqRel) {
-            // Somebody else is at it; a writer waits for the outcome.
+            // Another thread makes it; a writer waits for the outcome.
             self.host.wait_until(|| {
                 let settled = !self.preparing.load(Ordering::Acquire);
                 (settled || self.host.write_state.check().is_err()).then_some(())
@@ -108,7 +106,7 @@ impl Segments {
         self.host.watch_place()?;
         let number = self.host.new_file_number();
         let wal = self.new_wal(number, self.catalog.in_force(), self.capacity_bytes()).file()?;
-        // A failed sync may have forgotten the names of others, tables among them.
+        // A failed sync may have lost the names of other files, tables among them.
         let synced = self.host.env.fs.sync_dir(&self.host.dir);
         synced.inspect_err(|error| self.host.set_background_error(error))?;
         let next = self.host.next_file.load(Ordering::Relaxed);
@@ -128,7 +126,7 @@ impl Segments {
         self.new_wal(number, self.catalog.in_force(), EMPTY_BYTES).create()
     }
 
-    /// A segment of this database's log, to be made.
+    /// Returns a segment of this database's log, not made yet.
     pub fn new_wal(
         &self,
         number: FileNumber,
@@ -138,8 +136,8 @@ impl Segments {
         NewWal { env: &self.host.env, dir: &self.host.dir, number, manifest, capacity_bytes }
     }
 
-    /// The segment that lacks room for a record of `bytes`, and up to where it
-    /// must have some.
+    /// Returns the segment that lacks room for a record of `bytes`, and the length to which it must
+    /// have room.
     #[inline]
     pub(crate) fn lacks_room(&self, queue: &QueueState, bytes: u64) -> Option<(Arc<Wal>, u64)> {
         let end = queue.wal_offset + bytes + MARK_ROOM_BYTES;
@@ -165,7 +163,7 @@ impl Segments {
         })
     }
 
-    /// Gives back what sealed segments reserved and did not use.
+    /// Gives back the space that sealed segments reserved and did not use.
     pub(crate) fn release_sealed(&self) {
         let sealed: Vec<Arc<Wal>> =
             self.queue.lock().older_wals.iter().map(|(wal, _)| wal.clone()).collect();
@@ -188,15 +186,14 @@ impl Segments {
         true
     }
 
-    /// Whether so much is written that a switch, and with it the next segment,
-    /// is in sight.
+    /// Whether enough is written that a switch, and with it the next segment, is near.
     pub(crate) fn is_spare_due(&self, queue: &QueueState) -> bool {
         let filled = queue.wal_offset.max(queue.unflushed.active_bytes() as u64);
         queue.spare.is_none() && self.host.shares.memtable_bytes / 4 <= filled
     }
 
-    /// The same, once for each eighth of a memtable that is written: for writers,
-    /// who then have the spare made.
+    /// Whether a writer must have the spare made: asked once for each eighth of a memtable that is
+    /// written.
     #[inline]
     pub(crate) fn asks_for_spare(&self, queue: &mut QueueState) -> bool {
         if queue.spare.is_some() || queue.wal_offset < queue.spare_from {
@@ -209,15 +206,15 @@ impl Segments {
         due
     }
 
-    /// Whether the log is to go on in a new segment when so many active memtables
-    /// are frozen: where that lets the old one go, or where it has grown. Each
-    /// segment takes a memtable's room on the device, whatever it holds.
+    /// Whether the log should go on in a new segment when `leaving` active memtables are frozen: if
+    /// that lets the old one go, or if the old one has grown. Each segment takes a memtable's room
+    /// on the device, however few records it has.
     pub(crate) fn wants_new_log(&self, leaving: usize, queue: &QueueState) -> bool {
         let pinned = queue.unflushed.active().len() > leaving;
         queue.wal_offset >= self.host.shares.memtable_bytes / 2 || !pinned
     }
 
-    /// Makes the log that a manifest just begun waits for, and tells it.
+    /// Makes the log for which a manifest just begun waits, and adds it to the manifest.
     pub fn create_first(&self, catalog: &mut Locked<'_>) -> Result<Wal> {
         let number = catalog.state().log_number;
         let known = catalog.state().wals.len();
@@ -227,8 +224,8 @@ impl Segments {
         Ok(wal)
     }
 
-    /// From where recovery must replay, once these are in tables, and how much
-    /// of the logs from there on is durable (rule R4).
+    /// The log from which recovery must replay once these are in tables, and how much of the logs
+    /// from there on is durable (rule R4).
     pub fn log_begin(&self, flushed: &[Arc<Memtable>]) -> Vec<Field> {
         let queue = self.queue.lock();
         let oldest = queue.unflushed.oldest_log(flushed);
@@ -240,9 +237,9 @@ impl Segments {
         std::iter::once(Field::LogBegin { number, first_seq }).chain(synced).collect()
     }
 
-    /// How much is durable of each log from `log_number` on, the first that the manifest asks
-    /// for. The queue may have older ones still, which a flush has logged to be in tables and is
-    /// about to remove: the manifest knows nothing of them any more.
+    /// How much is durable of each log from `log_number` on, the first that the manifest asks for.
+    /// The queue may still have older ones, whose entries are in tables by the manifest, and which
+    /// a flush is about to remove: the manifest no longer knows them.
     pub fn log_synced(&self, log_number: FileNumber) -> Vec<Field> {
         synced_from(&self.queue.lock(), log_number).collect()
     }
@@ -250,7 +247,7 @@ impl Segments {
     /// Removes logs whose records are all in tables.
     ///
     /// # Errors
-    /// `Internal` where a memtable still needs one of them.
+    /// `Internal` if a memtable still needs one of them.
     pub fn retire_below(&self, log_number: FileNumber) -> Result<()> {
         let mut queue = self.queue.lock();
         let needed = queue.unflushed.oldest_log(&[]).unwrap_or(log_number);
@@ -272,8 +269,8 @@ impl Segments {
         Ok(())
     }
 
-    /// The length of a log: what a memtable takes, and record headers. Space is
-    /// reserved for it in steps.
+    /// The length of a log: a memtable's entries, and record headers. Space is reserved for it in
+    /// steps.
     pub fn capacity_bytes(&self) -> u64 {
         self.host.shares.memtable_bytes + self.host.shares.memtable_bytes / 4
     }
@@ -284,7 +281,7 @@ impl Segments {
         self.queue.begin(last_seq, wal);
     }
 
-    /// Goes on in a new segment after what was published, for when all is settled.
+    /// Goes on in a new segment after the published records, for when all is settled.
     pub fn restart(&self, wal: Wal) {
         let wal = Arc::new(wal);
         self.wal_sync.activate(wal.clone());
@@ -293,19 +290,19 @@ impl Segments {
         debug_invariant!(Q2, last == visible, "{last} was given out again, {visible} is visible");
     }
 
-    /// Makes everything that was written durable.
+    /// Makes every write so far durable.
     ///
     /// # Errors
-    /// What the device said, a background error.
+    /// An error of the device, which is a background error.
     pub fn sync(&self) -> Result<()> {
         self.host.write_state.check()?;
         let (next, wal) = {
             let queue = self.queue.lock();
             (queue.next_ticket(), queue.wal.clone())
         };
-        // A slot of this segment, or of one before, may still be being filled: also one
-        // of a mark alone, which no sequence number tells of. The sync would go round
-        // and round until it was.
+        // A slot of this segment, or of one before, may still be unfilled, also one of a mark
+        // alone, which no sequence number shows. Until it is filled the sync would repeat without
+        // end.
         self.queue.wait_published(next, &self.host.write_state)?;
         self.sync_to(&wal, wal.written())
     }
@@ -313,7 +310,7 @@ impl Segments {
     /// Makes a segment, and all before it, durable up to `end`.
     ///
     /// # Errors
-    /// What the device said, a background error.
+    /// An error of the device, which is a background error.
     pub fn sync_to(&self, wal: &Arc<Wal>, end: u64) -> Result<()> {
         if self
             .wal_sync
@@ -324,7 +321,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Makes the log durable if memtables hold more than `count` of it, in no table yet.
+    /// Makes the log durable if more than `count` memtables have entries that are in no table yet.
     ///
     /// # Errors
     /// As [`Segments::sync`].
@@ -356,7 +353,7 @@ impl Segments {
     }
 }
 
-/// A log segment to be made.
+/// A log segment that is not made yet.
 pub struct NewWal<'a> {
     pub env: &'a Env,
     pub dir: &'a Path,
@@ -367,15 +364,14 @@ pub struct NewWal<'a> {
 }
 
 impl NewWal<'_> {
-    /// Makes it, its header written and synced and its name durable.
+    /// Makes it. Its header is written and synced, and its name durable.
     pub fn create(&self) -> Result<Wal> {
         let wal = self.file()?;
         self.env.fs.sync_dir(self.dir)?;
         Ok(wal)
     }
 
-    /// The same but for its name, which is not durable. What was created and is
-    /// of no use is removed again.
+    /// Makes it, but its name is not durable. A file that cannot be used is removed again.
     fn file(&self) -> Result<Wal> {
         let NewWal { env, dir, number, ref manifest, capacity_bytes } = *self;
         let seen = manifest.durable.bytes;
@@ -395,7 +391,7 @@ impl NewWal<'_> {
         let begin = || {
             file.write_at(0, &log::encode_file_header(&header))?;
             unless_mutant!(WalHeaderSync, file.sync()?);
-            // The length it was given, where the file system does that.
+            // Its length, which some file systems preallocate.
             env.fs.len(&path)
         };
         let bytes = begin().inspect_err(|_| {

@@ -1,10 +1,11 @@
-//! What was written and is in no table yet, by keyspace and by log: what a
-//! write, a flush or a new log must know of all keyspaces, without asking each.
+//! The entries that are in no table yet, by keyspace and by log: the facts that a write, a flush or
+//! a new log must know of all keyspaces, without asking each.
 //!
-//! Part of the commit queue's state, changed under its lock. Owns: the one account
-//! of the bytes that memtables were promised, each of which counts as active or as
-//! frozen for as long as it is listed here. A keyspace that nobody writes to costs
-//! nothing here. Never does: change a memtable's content.
+//! Part of the commit queue's state, changed under its lock.
+//!
+//! Owns: the one account of the bytes that memtables were promised. Each byte counts as active or
+//! as frozen for as long as its memtable is listed here. A keyspace without writes costs nothing
+//! here. Never does: change a memtable's content.
 
 use crate::tree::Tree;
 use std::collections::{BTreeMap, HashSet};
@@ -14,7 +15,7 @@ use windrow_format::block::Account;
 use windrow_read::memtable::{LIST_BYTES, Memtable};
 use windrow_read::read::view::ReadView;
 
-/// The account is compared with all memtables where there are fewer than this.
+/// The account is compared with all memtables if there are fewer than this.
 const LISTED_CHECKED_MAX: usize = 32;
 
 /// A frozen memtable that waits for its flush.
@@ -25,24 +26,24 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// Whether it is in no table yet, and its keyspace is there.
+    /// Whether it is in no table yet, and its keyspace exists.
     pub fn is_waiting(&self) -> bool {
         let is_it = |m: &Arc<Memtable>| Arc::ptr_eq(m, &self.memtable);
         !self.tree.is_dropped() && self.tree.view().frozen.iter().any(is_it)
     }
 }
 
-/// The memtables that hold anything.
+/// The memtables that have entries.
 #[derive(Default)]
 pub struct Unflushed {
-    /// Keyspaces whose active memtable does.
+    /// Keyspaces whose active memtable has entries.
     active: BTreeMap<KeyspaceId, Arc<Tree>>,
     /// Frozen ones, in the order in which they were frozen.
     frozen: BTreeMap<u64, Frozen>,
     next: u64,
-    /// Keyspaces of which a memtable is being flushed.
+    /// Keyspaces with a memtable that is being flushed.
     flushing: HashSet<KeyspaceId>,
-    /// How many memtables, active or frozen, have their first record in each log.
+    /// The number of memtables, active or frozen, that have their first record in each log.
     logs: BTreeMap<FileNumber, usize>,
     /// Bytes promised in all active memtables.
     active_bytes: usize,
@@ -53,8 +54,8 @@ pub struct Unflushed {
 }
 
 impl Unflushed {
-    /// Promises room to a write in a keyspace's active memtable, whose record goes
-    /// into `log`: `bytes`, and those of its list where it is the first.
+    /// Promises room to a write in a keyspace's active memtable, whose record goes into `log`:
+    /// `bytes`, and those of the memtable's list if the write is its first.
     pub(crate) fn promise(
         &mut self,
         tree: &Arc<Tree>,
@@ -81,8 +82,8 @@ impl Unflushed {
         debug_invariant!(R7, is_in_log(), "a memtable begins in a log that none keeps");
     }
 
-    /// That each memtable that is listed counts in one log, and that what none is
-    /// listed for is promised nothing.
+    /// Checks that each listed memtable counts in one log, and that no bytes are promised without
+    /// one.
     fn check(&self) {
         let listed = self.active.len() + self.frozen.len();
         let in_logs = self.logs.values().sum::<usize>();
@@ -94,8 +95,8 @@ impl Unflushed {
         }
     }
 
-    /// That the account agrees with what each memtable was promised. Of the active
-    /// ones it may say more: what was promised in dropped keyspaces.
+    /// Checks that the account agrees with the promises of each memtable. For the active ones it
+    /// may say more: bytes promised in dropped keyspaces.
     fn check_bytes(&self) {
         let active = self.active.values().map(|tree| tree.view().memtable.reserved_bytes());
         let (active, most) = (active.sum::<usize>(), self.active_bytes);
@@ -108,7 +109,7 @@ impl Unflushed {
         debug_invariant!(I4, lost.is_none(), "a memtable of {lost:?} is listed as frozen");
     }
 
-    /// A keyspace's active memtable was frozen.
+    /// Notes that a keyspace's active memtable was frozen.
     pub(crate) fn froze(&mut self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) {
         self.active.remove(&tree.id);
         let bytes = memtable.reserved_bytes();
@@ -125,7 +126,7 @@ impl Unflushed {
     }
 
     /// Takes a frozen memtable off the list: its entries are in tables. Its memory counts as frozen
-    /// until it is free, or [`Memtable::count_as`] has it count elsewhere.
+    /// until it is free, or until [`Memtable::count_as`] counts it elsewhere.
     pub fn flushed(&mut self, memtable: &Arc<Memtable>) {
         let mut all = self.frozen.iter();
         let found = all.find(|(_, frozen)| Arc::ptr_eq(&frozen.memtable, memtable));
@@ -140,7 +141,7 @@ impl Unflushed {
         self.check();
     }
 
-    /// A keyspace was dropped, with these memtables.
+    /// Notes that a keyspace with these memtables was dropped.
     pub fn dropped(&mut self, tree: &Tree, view: &ReadView) {
         self.active.remove(&tree.id);
         self.active_bytes = self.active_bytes.saturating_sub(view.memtable.reserved_bytes());
@@ -176,18 +177,17 @@ impl Unflushed {
         self.frozen_bytes + self.leaving.bytes() as usize
     }
 
-    /// What all of them were promised: about what it takes in tables, at most.
+    /// Bytes promised in all of them: about the bytes that they take in tables, at most.
     pub fn bytes(&self) -> usize {
         self.active_bytes + self.frozen_bytes
     }
 
-    /// No active memtable holds anything: what was promised in them was in dropped
-    /// keyspaces.
+    /// Notes that no active memtable has entries: the promised bytes were in dropped keyspaces.
     pub(crate) fn forget_active(&mut self) {
         self.active_bytes = 0;
     }
 
-    /// Keyspaces whose active memtable holds something, by id.
+    /// Keyspaces whose active memtable has entries, by id.
     #[inline]
     pub fn active(&self) -> impl ExactSizeIterator<Item = &Arc<Tree>> {
         self.active.values()
@@ -199,9 +199,9 @@ impl Unflushed {
         self.frozen.values()
     }
 
-    /// Claims the oldest frozen memtables that may be flushed now, one of a
-    /// keyspace: at most `count_max`, and at most `bytes_max` unless it is one.
-    /// `next` says which memtable of a keyspace is to go first, if any may.
+    /// Claims the oldest frozen memtables that may be flushed now, one of a keyspace: at most
+    /// `count_max`, and at most `bytes_max` unless it is one. `next` returns the memtable of a
+    /// keyspace that must go first, if any may.
     pub(crate) fn claim(
         &mut self,
         (count_max, bytes_max): (usize, usize),
@@ -226,7 +226,7 @@ impl Unflushed {
         claimed
     }
 
-    /// Ends a claim, whatever became of it.
+    /// Ends a claim, however the flush ended.
     pub fn release(&mut self, claimed: &[Frozen]) {
         for frozen in claimed {
             let was_claimed = self.flushing.remove(&frozen.tree.id);
@@ -244,13 +244,13 @@ impl Unflushed {
         !self.frozen.is_empty() && self.flushing.is_empty()
     }
 
-    /// The oldest log that a memtable other than these has its first record in.
+    /// The oldest log that has the first record of a memtable other than these.
     pub(crate) fn oldest_log(&self, except: &[Arc<Memtable>]) -> Option<FileNumber> {
         let of = |log| except.iter().filter(|m| m.first_wal() == Some(log)).count();
         self.logs.iter().find(|&(&log, &count)| count > of(log)).map(|(&log, _)| log)
     }
 
-    /// Whether more memtables than these many hold anything.
+    /// Whether more than `count` memtables have entries.
     pub(crate) fn more_than(&self, count: usize) -> bool {
         self.check();
         self.logs.values().sum::<usize>() > count

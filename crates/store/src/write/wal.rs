@@ -1,11 +1,9 @@
 //! A segment of the write-ahead log.
 //!
-//! Writers write disjoint slots at the same time; a slot counts as written
-//! when every slot before it is ([`Wal::advance_written`], called at
-//! publication).
+//! Writers write disjoint slots at the same time; a slot counts as written when every slot before
+//! it is ([`Wal::advance_written`], called at publication).
 //!
-//! Owns: how far a segment is written and durable. Never does: decide when to
-//! sync (`wal_sync.rs`).
+//! Owns: how far a segment is written and durable. Never does: decide when to sync (`wal_sync.rs`).
 
 use crate::manifest::record::Field;
 use std::sync::{Arc, OnceLock};
@@ -21,14 +19,14 @@ pub struct Wal {
     pub file: Arc<dyn LogFile>,
     /// Its length when it was made.
     bytes: u64,
-    /// Where the published records end.
+    /// The end of the published records.
     written: AtomicU64,
-    /// Up to where the segment is durable *and* every older segment is too;
-    /// 0 while an older one is not. It is in each record (rule R5).
+    /// The end of the durable part of the segment if every older segment is durable *too*; 0 while
+    /// an older one is not. It is in each record (rule R5).
     synced: AtomicU64,
-    /// Where the last slot ends, once the log has gone on in another segment.
+    /// The end of the last slot, once the log has gone on in another segment.
     sealed_end: AtomicU64,
-    /// What a sync of it failed with: none is tried again (rule R13).
+    /// The error of a sync that failed: none is tried again (rule R13).
     failed: OnceLock<Error>,
 }
 
@@ -48,7 +46,7 @@ impl Wal {
         }
     }
 
-    /// Makes what is written durable, unless that has failed before.
+    /// Makes the written records durable, unless a sync has failed before.
     pub fn sync(&self) -> Result<()> {
         if let Some(first) = self.failed.get() {
             return Err(Error::after(first, "an earlier sync of the log has failed"));
@@ -56,18 +54,17 @@ impl Wal {
         self.file.sync().inspect_err(|error| _ = self.failed.set(error.clone()))
     }
 
-    /// Gives back the space that it reserved and did not use, where nobody writes
-    /// any more.
+    /// Gives back the space that it reserved and did not use, once no thread writes to it.
     pub fn give_back(&self) {
         self.file.release(self.written());
     }
 
-    /// What the manifest must hold of it before a record goes in.
+    /// The field that the manifest must hold before a record goes in.
     pub fn added(&self) -> Field {
         Field::WalAdded { number: self.number, uid: self.uid, bytes: self.bytes }
     }
 
-    /// Where the published records end.
+    /// The end of the published records.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
@@ -80,8 +77,8 @@ impl Wal {
         self.written.store(end, Ordering::Release);
     }
 
-    /// No slot is given out beyond `end`; some before it may still be filled.
-    /// Called under the commit queue's lock.
+    /// Notes that no slot is given out beyond `end`; some before it may still be filled. Called
+    /// under the commit queue's lock.
     pub(crate) fn seal(&self, end: u64) {
         let (written, before) = (self.written(), self.sealed_end.load(Ordering::Acquire));
         invariant!(Q1, written <= end, "a log is sealed at {end}, and written up to {written}");
@@ -109,7 +106,7 @@ impl Wal {
         synced >= end
     }
 
-    /// Everything before `end`, and every older segment, is durable.
+    /// Notes that everything before `end`, and every older segment, is durable.
     pub(crate) fn set_durable_up_to(&self, end: u64) {
         let (written, number) = (self.written(), self.number);
         invariant!(R4, end <= written, "log {number} is durable to {end}, written to {written}");

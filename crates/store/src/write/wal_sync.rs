@@ -1,14 +1,14 @@
 //! The group sync over all segments of the write-ahead log.
 //!
-//! One sync covers whatever was published when it began, so writers that wait
-//! for the device share it. Who was published before the running sync began
-//! waits for its end, who came later for the next one's: the end of a sync wakes
-//! those whom it covered, and of the others one, who leads the next.
+//! One sync covers every record that was published when it began, so writers that wait for the
+//! device share it. A writer whose record was published before the running sync began waits for its
+//! end; a later one waits for the end of the next. The end of a sync wakes the writers that it
+//! covered, and one of the others, which leads the next.
 //!
-//! Order kept here: an older segment is synced whole before a newer one is
-//! synced at all (rule R4), so that what survives is a prefix of the commits.
+//! Order kept here: an older segment is synced whole before a newer one is synced at all (rule R4),
+//! so that the records that survive are a prefix of the commits.
 //!
-//! Owns: which segments a sync must cover, and who syncs now. Never does: write.
+//! Owns: which segments a sync must cover, and which thread syncs now. Never does: write.
 
 use crate::host::place::Place;
 use crate::host::write_state::{WriteState, panicked};
@@ -25,17 +25,17 @@ struct SyncState {
     /// Segments that are not known to be durable to their end, oldest first;
     /// the last one is the active segment.
     unsynced: Vec<Arc<Wal>>,
-    /// A sync is running: the one with the number `turn`; else that is the next.
+    /// Whether a sync is running: the one with the number `turn`; otherwise that is the next.
     running: bool,
     turn: u64,
-    /// The active segment when the running sync began, and what was published of it.
+    /// The active segment when the running sync began, and the end of its published records.
     covered: (FileNumber, u64),
-    /// Who waits for the end of a sync of an even number, and of an odd one.
+    /// The number of threads that wait for the end of a sync of an even number, and of an odd one.
     waiting: [u32; 2],
 }
 
 impl SyncState {
-    /// Begins a sync: returns what it covers, oldest first.
+    /// Begins a sync. Returns the segments that it covers, oldest first.
     fn begin(&mut self) -> Vec<Arc<Wal>> {
         debug_assert!(!self.running, "two syncs at once");
         self.running = true;
@@ -43,15 +43,15 @@ impl SyncState {
         self.unsynced.clone()
     }
 
-    /// The number of the sync that covers what was published up to `end` of a
-    /// segment, at the latest.
+    /// The number of the sync that covers, at the latest, the records published up to `end` of a
+    /// segment.
     fn turn_of(&self, wal: &Wal, end: u64) -> u64 {
         let is_covered = (wal.number, end) <= self.covered;
         self.turn + u64::from(self.running && !is_covered)
     }
 
-    /// Whether a segment needs no sync: its records are in synced tables, or it
-    /// was synced to its very end.
+    /// Whether a segment needs no sync: its records are in synced tables, or it was synced to its
+    /// very end.
     fn is_retired(&self, wal: &Wal) -> bool {
         !self.unsynced.iter().any(|w| w.number == wal.number)
     }
@@ -60,15 +60,15 @@ impl SyncState {
     fn forget_complete(&mut self) {
         self.unsynced.retain(|wal| !wal.is_complete());
         if let Some(first) = self.unsynced.first() {
-            // Nothing older is left that could be lost.
+            // No older segment is left that could be lost.
             first.set_durable_up_to(FILE_HEADER_BYTES as u64);
         }
     }
 }
 
-/// Syncs segments oldest first, each to what is written now. Stops at one whose
-/// slots are not all filled: a newer one must not become durable before it
-/// (rule R4). Who waits for a newer slot is published, so then they all are.
+/// Syncs segments oldest first, each to its written end. Stops at one with unfilled slots: a newer
+/// one must not become durable before it (rule R4). The slot of a thread that waits for a newer one
+/// is published, so then all slots of older ones are filled.
 fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
     for (at, wal) in batch.iter().enumerate() {
         let target = wal.written();
@@ -91,12 +91,12 @@ fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
     Ok(())
 }
 
-/// All segments that a sync must cover, and who syncs now.
+/// All segments that a sync must cover, and the state of the running sync.
 pub struct WalSync {
     state: Mutex<SyncState>,
     /// The end of a sync of an even number, and of an odd one.
     done: [Condvar; 2],
-    /// Where the segments lie; looked at before each sync.
+    /// The directory of the segments; checked before each sync.
     place: Option<Arc<Place>>,
 }
 
@@ -108,7 +108,7 @@ impl Default for WalSync {
 }
 
 impl WalSync {
-    /// The sync of the segments that lie in this place.
+    /// Makes the sync of the segments in this place.
     pub fn of(place: Arc<Place>) -> WalSync {
         WalSync { place: Some(place), ..WalSync::default() }
     }
@@ -116,8 +116,8 @@ impl WalSync {
     /// Makes `wal` the active segment. Called under the commit queue's lock.
     pub(crate) fn activate(&self, wal: Arc<Wal>) {
         let mut state = self.state.lock();
-        // One that was synced to its end before it was sealed is complete now:
-        // the first record of the new one must say so.
+        // A segment that was synced to its end before it was sealed is complete now: the first
+        // record of the new one must say so.
         state.forget_complete();
         if state.unsynced.is_empty() {
             wal.set_durable_up_to(FILE_HEADER_BYTES as u64);
@@ -127,7 +127,7 @@ impl WalSync {
         state.unsynced.push(wal);
     }
 
-    /// Forgets segments below `number`: what they held is in tables now.
+    /// Forgets segments below `number`: their records are in tables now.
     pub fn retire_below(&self, number: FileNumber) {
         let mut state = self.state.lock();
         state.unsynced.retain(|wal| wal.number >= number);
@@ -138,7 +138,7 @@ impl WalSync {
         &self.done[(turn % 2) as usize]
     }
 
-    /// Waits for the end of a sync, or until somebody is woken to lead that one.
+    /// Waits for the end of a sync, or until the thread is woken to lead that one.
     fn wait(&self, state: &mut MutexGuard<'_, SyncState>, turn: u64) {
         let parity = (turn % 2) as usize;
         state.waiting[parity] += 1;
@@ -150,14 +150,14 @@ impl WalSync {
         state.waiting[parity] -= 1;
     }
 
-    /// Wakes one of those who wait for the next sync, if nobody leads it yet.
+    /// Wakes one of the threads that wait for the next sync, if none leads it yet.
     fn wake_leader(&self, state: &SyncState) {
         if !state.running && state.waiting[(state.turn % 2) as usize] > 0 {
             self.done(state.turn).notify_one();
         }
     }
 
-    /// Returns once nobody syncs. The background error is set, so that nobody begins to.
+    /// Returns once no thread syncs. The background error is set, so that none begins to.
     pub fn wait_idle(&self) {
         let mut state = self.state.lock();
         while state.running {
@@ -166,18 +166,18 @@ impl WalSync {
         }
     }
 
-    /// Forgets all segments: a clean close has put what they held into tables. A
-    /// write that still waits for the device is durable, not refused.
+    /// Forgets all segments: a clean close has put their records into tables. A write that still
+    /// waits for the device is durable, not refused.
     pub fn retire_all(&self) {
         self.state.lock().unsynced.clear();
         self.done.iter().for_each(Condvar::notify_all);
     }
 
-    /// Returns once everything up to `end` of `wal` is durable, and whether it was
-    /// synced here. The first to come syncs for all who wait (group commit).
+    /// Returns once everything up to `end` of `wal` is durable, and whether it was synced here. The
+    /// first thread to come syncs for all that wait (group commit).
     ///
     /// # Errors
-    /// What the device said, which turns writing off; `ReadOnly` where it is off.
+    /// An error of the device, which turns writing off; `ReadOnly` if it is off.
     pub fn sync_to(
         &self,
         wal: &Arc<Wal>,
@@ -191,8 +191,8 @@ impl WalSync {
         let (mut synced_here, mut waited_for) = (false, None);
         let mut state = self.state.lock();
         while wal.durable_up_to() < end && !state.is_retired(wal) {
-            // Under the lock: a leader that fails sets the background error before
-            // its sync ends, and nobody may lead the next one after that.
+            // Under the lock: a leader that fails sets the background error before its sync ends,
+            // and no thread may lead the next one after that.
             write_state.check()?;
             if state.running {
                 let turn = state.turn_of(wal, end);
@@ -206,8 +206,8 @@ impl WalSync {
             state = self.state.lock();
             match led {
                 Ok(()) => synced_here = true,
-                // As for who waited behind it. After a close another may have the
-                // directory already: what is there now says nothing of this write.
+                // As for the threads that waited behind it. After a close another process may have
+                // the directory already: its files now say nothing of this write.
                 Err(_) if state.is_retired(wal) => break,
                 Err(error) => return Err(error),
             }
@@ -222,10 +222,10 @@ impl WalSync {
         Ok(synced_here)
     }
 
-    /// Syncs for all who wait, and wakes those whom it covered, and who leads next.
+    /// Syncs for all waiting threads, and wakes those that it covered, and the next leader.
     fn lead(&self, batch: &[Arc<Wal>], on_failure: impl Fn(&Error)) -> Result<()> {
         let synced = catch_unwind(AssertUnwindSafe(|| {
-            // Nobody is told that it is durable in a directory that was deleted.
+            // A write in a directory that was deleted is not acknowledged as durable.
             self.place.as_ref().map_or(Ok(()), |place| place.check())?;
             sync_in_order(batch)
         }));
@@ -234,7 +234,7 @@ impl WalSync {
             Err(panic) => Some(panicked("a sync of the write-ahead log", panic)),
         };
         if let Some(error) = failure {
-            // Before anybody else may lead: no sync is tried again (R13).
+            // Before another thread may lead: no sync is tried again (R13).
             on_failure(&error);
         }
         self.end();
@@ -254,24 +254,24 @@ impl WalSync {
         self.done(ended).notify_all();
     }
 
-    /// Makes every segment durable to its end, whether writing is on or not: for a
-    /// close, when nobody writes or syncs any more.
+    /// Makes every segment durable to its end, whether writing is on or not: for a close, when no
+    /// thread writes or syncs any more.
     ///
     /// # Errors
-    /// What the device said; that a sync of one has failed before.
+    /// An error of the device; that a sync of one has failed before.
     pub fn sync_all(&self) -> Result<()> {
         let batch = self.state.lock().unsynced.clone();
         sync_in_order(&batch)
     }
 
-    /// Wakes everybody who waits, after a background error was set.
+    /// Wakes all waiting threads, after a background error was set.
     pub(crate) fn wake_all(&self) {
         let _state = self.state.lock();
         self.done.iter().for_each(Condvar::notify_all);
     }
 }
 
-/// That a write is acknowledged as synced only if it is (R1).
+/// Checks that a write is acknowledged as synced only if it is (R1).
 fn check_acknowledged(wal: &Wal, end: u64, is_safe: bool) -> Result<()> {
     let durable = wal.durable_up_to();
     check_invariant!(R1, is_safe, "{end} is acknowledged, and {durable} is durable");
@@ -290,7 +290,7 @@ mod tests {
         Arc::new(Wal::new(number, number, fs.create_log(Path::new(&path), 4096).unwrap(), 4096))
     }
 
-    /// A segment with bytes to sync, on a file system that does nothing any more.
+    /// Makes a segment with bytes to sync, on a file system that has crashed.
     fn about_to_fail() -> (Arc<Wal>, WalSync, WriteState) {
         let (env, handles) = env(1);
         let wal = wal(&env.fs, 1);
@@ -314,7 +314,7 @@ mod tests {
         sync.activate(new.clone());
         assert!(sync.sync_to(&old, 100, &write_state, on_failure).unwrap());
         assert_eq!((old.durable_up_to(), new.durable_up_to()), (100, 0));
-        // The other is filled: who asks for the new segment syncs the old one too.
+        // The other is filled: a thread that asks for the new segment syncs the old one too.
         old.advance_written(200);
         new.advance_written(300);
         assert!(sync.sync_to(&new, 300, &write_state, on_failure).unwrap());
@@ -334,8 +334,8 @@ mod tests {
         assert_eq!(new.durable_up_to(), FILE_HEADER_BYTES as u64);
     }
 
-    /// A close comes while a writer looks at the directory, or syncs, and the next
-    /// open replaces what is there.
+    /// A close comes while a writer checks the directory, or syncs, and the next open replaces the
+    /// files there.
     #[test]
     fn a_write_that_a_close_made_durable_is_not_refused() {
         let (wal, sync, write_state) = about_to_fail();
