@@ -1,5 +1,5 @@
-//! Close: what is in memory is flushed, and the directory left as the next open likes
-//! it best; or else as a crash would leave it, with every log durable.
+//! Close: flushes the memtables, and leaves the directory in the state that the next open likes
+//! best, or else as a crash would leave it, with every log durable.
 //!
 //! Owns no state. Never does: free the directory (`handle.rs`).
 
@@ -28,15 +28,15 @@ pub fn close(database: &Database) -> Result<()> {
         queue.freeze_all();
     }
     drop(queue);
-    // Who waits for what will not come any more hears of it.
+    // A thread that waits for progress which will not come any more must wake up.
     database.note_progress();
-    // A drop of a keyspace that passed the gate holds this lock until it is
-    // done: from here on the list of keyspaces stays as it is.
+    // A drop of a keyspace that passed the gate holds this lock until it is done: from here on the
+    // list of keyspaces does not change.
     let read_only = database.catalog.lock().log().is_none();
     let published = writable
         .and_then(|()| database.pipeline.queue().wait_visible(last_seq, &database.write_state));
     if published.is_err() {
-        // Nobody writes to the log of a directory that is free.
+        // No thread may write to a log once the directory is free.
         database.pipeline.queue().settle();
     }
     unless_mutant!(CloseLeavesJobs, database.workers.wait_quiet());
@@ -46,7 +46,7 @@ pub fn close(database: &Database) -> Result<()> {
     let left =
         |()| leave_clean(database, last_seq).or_else(|error| leave_to_replay(database, error));
     let closed = published.and_then(left).and_then(|()| check_over(database));
-    // What is said to be closed is there.
+    // Only a database that is still in its place may be reported closed.
     let closed = closed.and_then(|()| database.place.check());
     if closed.is_ok() {
         database.pipeline.segments.wal_sync.retire_all();
@@ -59,9 +59,9 @@ pub fn close(database: &Database) -> Result<()> {
     if read_only { Ok(()) } else { closed }
 }
 
-/// Flushes what is left, and leaves one empty log that names the manifest
-/// and how much of it is durable (rules R10, R11). The log comes first: a
-/// manifest that loses the record of the clean close still says the same.
+/// Flushes the rest, and leaves one empty log that names the manifest and the durable length of it
+/// (rules R10, R11). The log comes first: if the manifest loses the record of the clean close, the
+/// two still agree.
 fn leave_clean(database: &Database, last_seq: u64) -> Result<()> {
     unless_mutant!(CloseKeepsMemtables, flush_rest(database)?);
     for tree in database.trees().iter() {
@@ -84,7 +84,7 @@ fn leave_clean(database: &Database, last_seq: u64) -> Result<()> {
     Ok(())
 }
 
-/// That a clean close leaves nothing in logs: all of it was published, and is in tables.
+/// Checks that a clean close leaves nothing in logs: all of it was published, and is in tables.
 pub fn check_flushed(database: &Database, last_seq: u64) -> Result<()> {
     let pipeline = &database.pipeline;
     let (given, visible) = (pipeline.queue().lock().last_seq(), pipeline.visible());
@@ -96,11 +96,12 @@ pub fn check_flushed(database: &Database, last_seq: u64) -> Result<()> {
     Ok(())
 }
 
-/// That nobody works for the database any more: what it says of its files stays true.
+/// Checks that no work for the database runs any more, so that its metadata stays true of its
+/// files.
 fn check_over(database: &Database) -> Result<()> {
     let is_over = database.workers.gate.is_quiet();
     check_invariant!(R14, is_over, "work is under way as the database is closed");
-    // Counted apart from what is under way.
+    // The gate does not count merges.
     let merges = database.workers.merges_running.load(Ordering::Acquire);
     check_invariant!(R14, merges == 0, "{merges} merges run as the database is closed");
     Ok(())
@@ -121,7 +122,7 @@ fn keep_statistics(jobs: &Jobs, tree: &Tree) -> Result<()> {
     jobs.install(tree, |version| tree.estimates().edit(version))
 }
 
-/// Flushes what waits, group by group, on this thread.
+/// Flushes the waiting memtables, group by group, on this thread.
 fn flush_rest(database: &Database) -> Result<()> {
     loop {
         let group = database.jobs.claim_flush();
@@ -144,13 +145,12 @@ fn flush_rest(database: &Database) -> Result<()> {
     }
 }
 
-/// Ends a close that found no room for a clean one: what is not in tables
-/// stays in logs, made durable, and the next open replays it. Every write was
-/// published, so a log and whatever table or manifest was not finished are as
-/// a crash would leave them.
+/// Ends a close that found no room for a clean one. The entries that are not in tables stay in
+/// logs, which are made durable, and the next open replays them. Every write was published, so the
+/// logs, and a table or manifest that was not finished, are as a crash would leave them.
 ///
 /// # Errors
-/// `error`, if it is another one; what syncing a log said.
+/// `error`, if it is of another kind; an error of syncing a log.
 fn leave_to_replay(database: &Database, error: Error) -> Result<()> {
     if !is_shortage(&error) && error.kind() != ErrorKind::NoSpace {
         return Err(error);

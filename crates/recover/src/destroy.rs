@@ -1,7 +1,9 @@
 //! Destroy: the removal of a database's files, and of nothing else.
 //!
-//! Looks first: what holds another program's files is refused before anything
-//! in it is touched, and so is a link, whose own directory is another.
+//! It looks first. A directory with another program's files is refused before anything in it is
+//! touched, and so is a link, since its own directory is another one.
+//!
+//! Owns: the order of removal. Never does: remove a file that is not Windrow's.
 
 use crate::found::remains::{refuse_foreign, remove_ours};
 use crate::measure::stats_file;
@@ -37,8 +39,8 @@ pub fn destroy(env: &Env, dir: &Path) -> Result<()> {
     let lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
     refuse_readers(&env, &dir)?;
     let listing = Listing::read(&env, &dir)?;
-    // CURRENT goes last but for the lock: a destroy that is cut short leaves
-    // something that says it is a database, and can be destroyed again.
+    // CURRENT goes last but for the lock: a destroy that is cut short leaves a directory that is
+    // still recognised as a database, and can be destroyed again.
     let tables = listing.tables.iter().map(|&n| names::table(n));
     let wals = listing.wals.iter().map(|&n| names::wal(n));
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
@@ -53,7 +55,7 @@ pub fn destroy(env: &Env, dir: &Path) -> Result<()> {
     stats_file::remove(&env, &dir);
     kept_logs::remove_all(&env, &dir)?;
     if listing.current {
-        // Of a database, as was seen above, whatever has become of its bytes.
+        // The directory is a database's, as was checked above, even if CURRENT is damaged.
         env.fs.remove(&dir.join(names::CURRENT))?;
     }
     env.fs.remove(&dir.join(names::LOCK))?;

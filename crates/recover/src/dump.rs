@@ -1,10 +1,8 @@
-//! Files of a database as text, record by record, for people who look for
-//! what went wrong.
+//! Files of a database as text, record by record, for people who look for the cause of a fault.
 //!
-//! Owns: the words and layout of these texts, which are no format: programs
-//! read the database. Reads one file at a time, by itself: no lock is taken,
-//! no other file is consulted, nothing is written but the text. Records are
-//! printed as they are read, so that what is before a damage is seen.
+//! Owns: the words and layout of these texts, which are no format: programs read the database. It
+//! reads one file at a time and prints records as they are read, so that those before a damage are
+//! seen. Never does: take a lock, look at another file, or write anything but the text.
 
 use crate::found::{fold_manifest, read_current};
 use crate::log::chain::{Batch, Chain, Entry};
@@ -27,7 +25,7 @@ use windrow_plan::tree::{Edit, File, Version};
 use windrow_store::manifest::record::{Field, Record};
 use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 
-/// Longest part of a key or value that is printed, in bytes.
+/// The longest part of a key or value that is printed, in bytes.
 const SHOWN_BYTES_MAX: usize = 256;
 
 /// Prints a write-ahead log: its header, each batch, each operation in it.
@@ -106,12 +104,13 @@ pub fn manifest(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
 /// Every keyspace's name and tree.
 pub type NamedTrees = Vec<(String, Arc<Version>)>;
 
-/// Tells the trees that the manifest of the database in `dir` describes, in bytewise order only: after each of its
-/// records that changes one, every keyspace's name and tree.
+/// Passes to `told` the trees that the manifest of the database in `dir` describes, in bytewise
+/// order only: after each of its records that changes a tree, every keyspace's name and tree.
 ///
 /// # Errors
-/// `Corruption` where the manifest is damaged, `NotSupported` for a newer format, `Io`; `InvalidArgument` for a tree in
-/// another comparator's order; and what `told` returns, which ends it.
+/// `Corruption` where the manifest is damaged, `NotSupported` for a newer format, `Io`;
+/// `InvalidArgument` for a tree in another comparator's order; and an error of `told`, which ends
+/// it.
 pub fn trees(dir: impl AsRef<Path>, told: &mut dyn FnMut(NamedTrees) -> Result<()>) -> Result<()> {
     trees_of(&Env::os(1), dir.as_ref(), told)
 }
@@ -151,9 +150,8 @@ pub fn trees_of(
     }
 }
 
-/// Prints a table: its properties, each block, each entry, its range
-/// tombstones. Tables in bytewise order only: another order's comparator is
-/// not at hand here.
+/// Prints a table: its properties, each block, each entry, its range tombstones. Tables in bytewise
+/// order only: the comparator of another order is not available here.
 ///
 /// # Errors
 /// As [`wal`]; `InvalidArgument` for a table in another comparator's order.
@@ -190,7 +188,7 @@ pub fn table(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The output, its errors with their cause.
+/// The output. Its errors have their cause.
 struct Out<'a>(&'a mut dyn Write);
 
 impl Out<'_> {
@@ -206,7 +204,7 @@ fn located(error: Error, path: &Path, offset: u64) -> Error {
     error.with_file(path.display().to_string()).with_offset(offset)
 }
 
-/// Bytes for people: text as it is, anything else escaped; long ones cut.
+/// Bytes as readable text: text as it is, anything else escaped; long ones are cut.
 struct Shown<'a>(&'a [u8]);
 
 impl Display for Shown<'_> {
@@ -223,7 +221,7 @@ impl Display for Shown<'_> {
     }
 }
 
-/// A block's place.
+/// The byte range of a block.
 struct Place(BlockHandle);
 
 impl Display for Place {
@@ -232,11 +230,11 @@ impl Display for Place {
     }
 }
 
-/// What an operation or entry does: `put "k" = "v"`.
+/// The action of an operation or entry, as text: `put "k" = "v"`.
 struct Action<'a> {
     kind: Kind,
     key: &'a [u8],
-    /// As stored: an expiring one starts with its expiry.
+    /// As stored: an expiring value starts with its expiry.
     value: &'a [u8],
 }
 
@@ -263,8 +261,8 @@ impl Display for Action<'_> {
     }
 }
 
-/// Refuses what was never a file of this kind, which is no damage. Zeros may be
-/// a log that was never synced.
+/// Refuses a file that was never of this kind, which is no damage. Zeros may be a log that was
+/// never synced.
 fn check_begin(file: &dyn ReadFile, magic: [u8; 8], what: &str) -> Result<()> {
     let mut begin = [0; 8];
     let len = file.len().min(begin.len() as u64) as usize;
@@ -400,7 +398,7 @@ fn print_edit(edit: &Edit, out: &mut Out<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the manifest knows of a file.
+/// A file's line, as the manifest describes the file.
 struct FileLine<'a>(&'a File);
 
 impl Display for FileLine<'_> {
@@ -425,7 +423,7 @@ impl Display for FileLine<'_> {
     }
 }
 
-/// The uid that the footer says; opening then checks all against it.
+/// The uid in the footer. Opening then checks everything against it.
 pub(crate) fn uid_of_table(file: &dyn ReadFile) -> Result<FileUid> {
     let mut uid = [0; 8];
     let at = file.len().checked_sub(FOOTER_BYTES as u64).ok_or_else(|| {

@@ -1,15 +1,17 @@
-//! What keeps a database open: every `Db`, `Keyspace`, `Snapshot`, `Iter` and
-//! `Cursor` holds one of these, and the last to go closes it.
+//! The handles that keep a database open: every `Db`, `Keyspace`, `Snapshot`, `Iter` and `Cursor`
+//! holds one, and the last one that is dropped closes the database.
 //!
-//! How many there are is in `handles.rs`. Background jobs are
-//! no handles: they hold the database, for as long as they run. A filter or listener
-//! may own a handle, and drop the last one in the middle of a job, which a close
-//! would wait for: then it closes on a thread of its own.
+//! Their count is in `handles.rs`. Background jobs are no handles: they hold the database for as
+//! long as they run. A filter or listener may own a handle, and drop the last one in the middle of
+//! a job, which a close would wait for. The close then runs on a thread of its own.
 //!
-//! In a child made by `fork` a handle is a copy of its parent's: threads that
-//! it would wait for are not there, locks that others held stay locked, and
-//! what it wrote, unlinked or unlocked would be the parent's. There it is
-//! forgotten, whatever the last one would have torn down included.
+//! In a child made by `fork` a handle is a copy of its parent's. The threads that it would wait for
+//! do not exist there, and locks that others held stay locked. Its writes, removals and unlocks
+//! would affect the parent's files. So the child forgets it, and the drop of the last one frees
+//! nothing.
+//!
+//! Owns: when a close runs, and that the directory is freed after it. Never does: a step of a close
+//! (`close.rs`).
 
 use crate::close;
 use crate::database::Database;
@@ -19,7 +21,7 @@ use windrow_base::{Error, Result};
 use windrow_env::fs::FileLock;
 use windrow_store::host::workers::is_working;
 
-/// One of those that keep a database open.
+/// A handle of an open database.
 pub struct Handle(Arc<Database>);
 
 impl Handle {
@@ -29,7 +31,7 @@ impl Handle {
         Handle(database)
     }
 
-    /// Whether two are of the same open database.
+    /// Whether two handles are of the same open database.
     #[inline]
     pub fn is_of(&self, other: &Handle) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -80,10 +82,10 @@ impl Clone for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if !self.0.write_state.is_of_this_process() {
-            // One more count, which nobody takes back.
+            // One more count, which is never taken back.
             std::mem::forget(self.0.clone());
         } else if self.0.handles.remove() {
-            // Rule R14: who wants to know calls `close`.
+            // Rule R14: a caller that needs the result calls `close`.
             if is_working() {
                 let database = self.0.clone();
                 self.0.env.jobs.run_apart(Box::new(move || _ = close(&database)));

@@ -6,7 +6,8 @@
 //! Owns: the way from the files of a directory to an open database and back. Never does: a step of
 //! a write or of a job by itself.
 
-// No promise to users, so no page for them; what an item is for is said where that is not plain.
+// Users of Windrow get no page for these items; an item's purpose is documented where it is not
+// plain.
 #![allow(
     missing_docs,
     clippy::len_without_is_empty,

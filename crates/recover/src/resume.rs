@@ -1,24 +1,26 @@
-//! Resume: turns writing on again after a background error whose cause can go
-//! away. It does what an open does, and keeps what is in memory.
+//! Resume: turns writing on again after a background error whose cause can go away. Its steps are
+//! those of an open, and the memtables are kept.
 //!
-//! 1. Jobs and writers stop: they see that writing is off. What was published by
-//!    then stays. Entries behind a slot that failed are cut off for ever and for
-//!    every view (`Memtable::cut`): their callers were told that they failed, and
-//!    their sequence numbers are given out again.
-//! 2. The memtables are written to new tables. No file of before is synced or
-//!    appended to again (rule R13), neither logs nor manifest. Names that a failed
-//!    sync may have lost are not relied on.
-//! 3. A new manifest and CURRENT are written. With that the old logs are out of
-//!    force, and so are the writes in them that failed. They are removed, which
-//!    frees their room, unless a follower may still read them.
+//! 1. Jobs and writers stop: they see that writing is off. Writes that were published by then
+//!    remain. Entries behind a slot that failed are cut off for ever and for every view
+//!    (`Memtable::cut`): their callers were told that they failed, and their sequence numbers are
+//!    given out again.
+//! 2. The memtables are written to new tables. No file from before is synced or appended to again
+//!    (rule R13), neither logs nor manifest. Names that a failed sync may have lost are not relied
+//!    on.
+//! 3. A new manifest and CURRENT are written. With that the old logs are out of force, and so are
+//!    the writes in them that failed. They are removed, which frees their room, unless a follower
+//!    may still read them.
 //! 4. A new log begins, and writing is on.
 //!
-//! A failure before CURRENT leaves everything as it was, and what was made is
-//! removed (`open/undo.rs`). After a failure behind CURRENT, what is in memory agrees
-//! with the new manifest, and the next attempt begins with an empty memtable. In both
-//! cases writing remains off, and nothing is lost.
-//! Rejected: to go on in the old log. Nobody knows whether a record that failed is
-//! there; a reader that did not see it could see it after a crash.
+//! A failure before CURRENT leaves everything as it was, and the new files are removed
+//! (`open/undo.rs`). After a failure behind CURRENT, the state in memory agrees with the new
+//! manifest, and the next attempt begins with an empty memtable. In both cases writing remains off,
+//! and nothing is lost. Rejected: to go on in the old log. Nobody knows whether a record that
+//! failed is there; a reader that did not see it could see it after a crash.
+//!
+//! Owns: the order of these steps. Never does: decide whether an error's cause can go away
+//! (`can_go_away`).
 
 use crate::database::Database;
 use crate::found::remains::remove_ours;
@@ -58,7 +60,7 @@ impl Resume<'_> {
         // A close waits until this is over.
         let _underway = self.database.workers.begin()?;
         let Err(refusal) = self.database.write_state.check() else {
-            // What waits for room need not wait longer.
+            // Jobs that wait for room to try again need not wait longer.
             self.database.workers.kick(Kick::RetryNow);
             return Ok(());
         };
@@ -80,7 +82,7 @@ impl Resume<'_> {
         })?;
         segments.restart(wal);
         let visible = self.database.pipeline.visible();
-        // Sequence numbers after it are given out again.
+        // Later sequence numbers are given out again.
         self.database.pipeline.observers.recent.forget_after(visible);
         debug_invariant!(Q2, visible == last_seq, "{visible} of {last_seq} is visible");
         self.database.write_state.reset()?;
@@ -94,22 +96,22 @@ impl Resume<'_> {
         Ok(())
     }
 
-    /// Returns once no job runs, and no writer fills a slot or waits for one.
-    /// Writing is off: whoever comes is refused.
+    /// Returns once no job runs, and no writer fills a slot or waits for one. Writing is off, so
+    /// later writers are refused.
     fn stop_everybody(&self) {
         self.database.wait_until(|| self.database.workers.gate.is_alone().then_some(()));
         self.database.pipeline.queue().settle();
         self.database.pipeline.segments.wal_sync.wait_idle();
-        // Whoever makes or drops a keyspace is through with it.
+        // A thread that makes or drops a keyspace holds this lock until it is done.
         drop(self.database.catalog.lock());
-        // One that panicked meanwhile did not count down.
+        // A merge that panicked meanwhile did not count down.
         let goes_on = self.database.write_state.cause().is_some_and(|cause| can_go_away(&cause));
         let merges = self.database.workers.merges_running.load(Ordering::Acquire);
         debug_invariant!(R13, merges == 0 || !goes_on, "{merges} merges run during a resume");
     }
 
-    /// Makes what is in memory durable in tables of a new manifest that is in
-    /// force, and lets go of memtables and logs.
+    /// Makes the memtables durable in tables of a new manifest that is in force, and releases
+    /// memtables and logs.
     fn take_over(&self, last_seq: SeqNo) -> Result<()> {
         let mut state = self.agreeing_state();
         let given = self.database.pipeline.queue().lock().last_seq();
@@ -140,8 +142,8 @@ impl Resume<'_> {
         Ok(())
     }
 
-    /// The manifest's state, in which there are the keyspaces that are open: one
-    /// that was being made or dropped when writing failed is as its caller was told.
+    /// The manifest's state with exactly the keyspaces that are open: one that was being made or
+    /// dropped when writing failed is as its caller was told.
     fn agreeing_state(&self) -> ManifestState {
         let mut state = self.database.catalog.state();
         let trees = self.database.trees();
@@ -159,8 +161,8 @@ impl Resume<'_> {
         state
     }
 
-    /// Writes what a keyspace has in memory to tables, and those into its version
-    /// and to the tables that are to be finished.
+    /// Writes the memtables of a keyspace to tables. Adds those to its version, and to the tables
+    /// that will be finished.
     fn write_memtables(
         &self,
         tree: &Tree,
@@ -178,7 +180,7 @@ impl Resume<'_> {
                 self.database.jobs.write_level0(tree, memtable, filters)
             };
             let mut flushed = match write() {
-                // Those that are written and not finished yet hold some.
+                // Tables that are written and not finished yet hold some descriptors.
                 Err(error) if is_out_of_descriptors(&error) && !unfinished.is_empty() => {
                     self.database.jobs.finish_tables(std::mem::take(unfinished))?;
                     write()?
@@ -196,7 +198,7 @@ impl Resume<'_> {
         Ok(())
     }
 
-    /// What is in memory becomes what the new manifest says.
+    /// Replaces the state in memory by the state of the new manifest.
     fn adopt(&self, state: &ManifestState, manifest: Option<FileNumber>, trees: &[Arc<Tree>]) {
         for tree in trees {
             let version = state.keyspaces[&tree.id].version.clone();
@@ -206,8 +208,8 @@ impl Resume<'_> {
             let left = tree.view().memtables().map(|m| m.reserved_bytes()).sum::<usize>();
             debug_invariant!(R3, left == 0, "{left} bytes of `{}` stay in memory", tree.name);
         }
-        // Not by the cleanup, which waits while writing is off: the new log may
-        // need their room. But a process that reads may have looked for them last.
+        // Not by the cleanup, which waits while writing is off: the new log may need their room.
+        // But another process that reads the database may have looked for them last.
         let is_read = manifest.filter(|_| self.database.cleanup.is_read_by_older());
         for wal in self.database.pipeline.queue().forget_logs() {
             let name = names::wal(wal.number);
@@ -221,8 +223,8 @@ impl Resume<'_> {
         debug_invariant!(R3, left == 0, "{left} bytes count as in no table after a resume");
     }
 
-    /// Takes back what a failed attempt made, or leaves it until a later one is in
-    /// force, where CURRENT may name it.
+    /// Removes the files of a failed attempt. Where CURRENT may name them, they are left until a
+    /// later attempt is in force.
     fn undo_resume(&self, attempt: &Attempt, error: Error) -> Error {
         for name in attempt.remove_own(self.database) {
             self.database.cleanup.keep(&name);
@@ -230,7 +232,7 @@ impl Resume<'_> {
         self.still_off(self.database.pipeline.segments.bytes_in_memory(), error)
     }
 
-    /// The error of an attempt that has failed, so much being in memory.
+    /// The error of an attempt that has failed, with `in_memory` bytes in memtables.
     fn still_off(&self, in_memory: u64, error: Error) -> Error {
         let is_off = self.database.write_state.check().is_err();
         debug_invariant!(R13, is_off, "writing is on after a resume that failed: {error}");
@@ -247,7 +249,7 @@ impl Resume<'_> {
         }
     }
 
-    /// Gives the reserve up where the device may lack room for what is in memory.
+    /// Gives the reserve up where the device may lack room for the memtables.
     fn release_reserve_if_lacking(&self) {
         let needed = resume_needs_bytes(self.database.pipeline.segments.bytes_in_memory());
         if self.database.env.fs.free_bytes(&self.database.dir).is_ok_and(|free| free < needed) {

@@ -1,9 +1,10 @@
-//! What a database keeps in addition to its data: the settings that it was last opened
-//! with for writing, and its keyspaces, as the manifest has them.
+//! The metadata that a database keeps in addition to its data: the settings of the last open for
+//! writing, and its keyspaces, as the manifest has them.
 //!
-//! Reads only (but for a reader's lease next to a process that writes), and needs none of
-//! what the user brings: a program may ask before it decides how to open. Never does: open with them; that is for
-//! whoever asks.
+//! It needs none of the user's components, so a program may ask before it decides how to open. It
+//! only reads, except for a reader's lease in a directory where another process writes.
+//!
+//! Owns: the two types, and reading them. Never does: open a database with them.
 
 use crate::found::manifest_tail::read_records;
 use crate::found::remains::refuse_foreign;
@@ -23,14 +24,14 @@ use windrow_store::manifest::record::{Field, KeyspaceRecord, Record};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StoredSettings {
-    /// The settings. They are valid in this build; what was left out has its default.
+    /// The settings. They are valid in this build; a setting that was left out has its default.
     pub settings: Settings,
-    /// What this build cannot take, each with the reason: a setting that it
-    /// does not have, or a value that it does not know.
+    /// The settings that this build cannot use, each with the reason: it does not have the setting,
+    /// or does not know the value.
     pub left_out: Vec<String>,
 }
 
-/// A keyspace, and what has to be registered to use it.
+/// A keyspace, and the components that must be registered to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredKeyspace {
@@ -40,7 +41,7 @@ pub struct StoredKeyspace {
     pub comparator: String,
     /// The name of its merge operator, if it has one.
     pub merge_operator: Option<String>,
-    /// What it has of its own, as far as this build knows it.
+    /// The settings of its own, as far as this build knows them.
     pub settings: KeyspaceSettings,
 }
 
@@ -53,11 +54,11 @@ impl StoredKeyspace {
     }
 }
 
-/// Passes the records of the manifest in force to `each`. `None` if there is no
-/// database; the inner result is what was wrong behind the records that were read.
+/// Passes the records of the manifest in force to `each`. `None` if there is no database. The inner
+/// result has the error behind the records that were read.
 ///
-/// A writer begins a new manifest, and removes the one that CURRENT named: where there is
-/// none its lock is held, and next to one a reader's lease.
+/// A writer begins a new manifest, and removes the one that CURRENT named. So where no process
+/// writes the lock is held, and where one does a reader's lease.
 fn records(env: &Env, dir: &Path, mut each: impl FnMut(&Record)) -> Result<Option<Result<()>>> {
     if !env.fs.exists(dir)? {
         return Ok(None);
@@ -89,7 +90,7 @@ fn records(env: &Env, dir: &Path, mut each: impl FnMut(&Record)) -> Result<Optio
     Ok(Some(folded.map(drop)))
 }
 
-/// What `Db::stored_keyspaces` gives, by this environment.
+/// The result of `Db::stored_keyspaces`, with this environment.
 pub fn keyspaces(env: &Env, dir: &Path) -> Result<Option<Vec<StoredKeyspace>>> {
     let mut known = BTreeMap::new();
     let folded = records(env, dir, |record| {
@@ -112,15 +113,15 @@ pub fn keyspaces(env: &Env, dir: &Path) -> Result<Option<Vec<StoredKeyspace>>> {
     Ok(Some(known.into_values().collect()))
 }
 
-/// What `Db::stored_settings` gives, by this environment.
+/// The result of `Db::stored_settings`, with this environment.
 pub fn read(env: &Env, dir: &Path) -> Result<Option<StoredSettings>> {
     let mut text = None;
     let folded = records(env, dir, |record| {
         text = record.settings().map(str::to_owned).or(text.take());
     })?;
     let Some(folded) = folded else { return Ok(None) };
-    // Every manifest begins with a snapshot, which has them. Damage behind
-    // that is for the open to tell, and no reason for a repair to forget them.
+    // Every manifest begins with a snapshot, which has the settings. Damage behind that is reported
+    // by the open, and no reason for a repair to forget them.
     if text.is_none() {
         folded?;
     }

@@ -1,4 +1,4 @@
-//! Keyspaces: they are made, dropped, and given another policy.
+//! The upkeep of keyspaces: they are made, dropped, and given another policy.
 //!
 //! Owns no state: each is a sequence of steps of the owners. Never does: write to one.
 
@@ -19,14 +19,14 @@ use windrow_store::manifest::state::KeyspaceState;
 use windrow_store::tree::{Tree, dropped};
 use windrow_store::write::queue::QueueState;
 
-/// Longest name of a keyspace, in bytes.
+/// The longest name of a keyspace, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
 impl Database {
     // ---- policies
 
-    /// Gives a tree another policy. What runs is finished under the old one,
-    /// whose tree the new one takes as it is.
+    /// Gives a tree another policy. Jobs that run are finished under the old one. The new policy
+    /// takes the tree as they leave it.
     ///
     /// # Errors
     /// `InvalidArgument` that lists what is valid; `Closed`, `ReadOnly`.
@@ -48,7 +48,7 @@ impl Database {
         tree.reads.access.set_sample(policy.query_sample());
         tree.reads.cost.set_on(policy.merges_for_reads());
         if !learns {
-            // The judgement of the old policy, which no job will renew.
+            // The judgement of the old policy. No job will renew it.
             let view = tree.view();
             let files = view.levels.iter().flat_map(|level| level.files());
             files.for_each(|file| file.table.set_skips_filter(false));
@@ -65,8 +65,8 @@ impl Database {
     /// Stores settings of its own with a keyspace, and applies them.
     ///
     /// # Errors
-    /// `InvalidArgument` that lists what is wrong with them; `Closed`, `ReadOnly`; what kept
-    /// them from being stored.
+    /// `InvalidArgument` that lists what is wrong with them; `Closed`, `ReadOnly`; an error of
+    /// storing them.
     pub fn configure(&self, tree: &Tree, settings: KeyspaceSettings) -> Result<()> {
         settings.validate()?;
         self.write_state.check()?;
@@ -87,13 +87,13 @@ impl Database {
         if before.policy == policy {
             return Ok(());
         }
-        // What another thread stored meanwhile, if one did.
+        // The policy that another thread stored meanwhile, if one did.
         let policy = tree.settings().policy;
         self.set_policy(tree, policy.as_deref().unwrap_or(&self.settings.preset))
     }
 
-    /// Stores what is given of settings with a keyspace that is there. Where nothing may be
-    /// written, it has what it has.
+    /// Stores the given settings with an existing keyspace. Where nothing may be written, its
+    /// settings stay.
     pub fn give(&self, tree: &Tree, given: &KeyspaceSettings) -> Result<()> {
         if given.is_empty() || self.write_state.check().is_err() {
             return Ok(());
@@ -139,7 +139,7 @@ impl Database {
             };
             next = after;
             let record = new_keyspace(id, name, options, &self.components)?;
-            // Whatever the log holds under this id is older than the keyspace: nothing.
+            // Any records of the log under this id are older than the keyspace: there are none.
             fields.push(Field::KeyspaceCreate(record));
             if !options.settings.is_empty() {
                 fields.push(Field::KeyspaceSettings(id, options.settings.to_text()));
@@ -164,8 +164,8 @@ impl Database {
         Ok(all)
     }
 
-    /// Logs that keyspaces were made or dropped, and from which log on recovery
-    /// must replay: where nothing is written, nothing else says so.
+    /// Logs that keyspaces were made or dropped, and the log from which recovery must replay: where
+    /// nothing is written, no other record says so.
     fn append_and_fold(&self, catalog: &mut Locked<'_>, mut fields: Vec<Field>) -> Result<()> {
         fields.extend(self.pipeline.segments.log_begin(&[]));
         catalog.append(fields)?;
@@ -174,8 +174,8 @@ impl Database {
         Ok(())
     }
 
-    /// Goes on in the next log segment if this one has grown. Every make and
-    /// drop of a keyspace writes to it, and no memtable need ever be full.
+    /// Goes on in the next log segment if this one has grown. Every make and drop of a keyspace
+    /// writes to it, and perhaps no memtable ever gets full.
     fn shorten_log(&self) {
         let is_long = |queue: &QueueState| queue.wal_offset >= self.shares.memtable_bytes / 2;
         let segments = &self.pipeline.segments;
@@ -183,7 +183,7 @@ impl Database {
             return;
         }
         let Ok(_underway) = self.workers.begin() else { return };
-        // What keeps a log from being made is told by what needs it.
+        // An error of making a log is reported by the operation that needs it.
         if segments.prepare().is_err() {
             return;
         }
@@ -198,7 +198,8 @@ impl Database {
     fn tree_of(&self, keyspace: &KeyspaceState) -> Result<Tree> {
         let default = self.tree(KeyspaceId::DEFAULT)?;
         let policy = default.policy.load_full();
-        // The default's sizes, unless its policy is being changed: they go together.
+        // The default's sizes, unless its policy is being changed: policy and sizes belong
+        // together.
         let sizes = plan_settings(&self.settings, &self.shares, &policy);
         let theirs = default.sizes.load_full();
         let sizes = if *theirs == sizes { theirs } else { Arc::new(sizes) };
@@ -223,9 +224,9 @@ impl Database {
             return Err(Error::invalid(format!("there is no keyspace `{name}`")));
         };
         self.shorten_log();
-        // The drop is durable before the mark in the log is: what was written before
-        // it must not be lost where the drop is not (P2). Not under the manifest's
-        // lock, which writers that are not visible yet may need.
+        // The drop is durable in the manifest before the log's mark of it is. Earlier writes must
+        // not be lost where the drop is not (P2), so the log is synced first. This needs no lock on
+        // the manifest, which writers that are not visible yet may need.
         unless_mutant!(DropUnsynced, self.pipeline.segments.sync_if_more_than(0)?);
         let mut catalog = self.catalog.lock_to_change()?;
         self.workers.check_open()?;
@@ -236,8 +237,8 @@ impl Database {
         self.pipeline.cross_check_manifest()?;
         let (view, last_seq) = self.pipeline.drop_tree(&tree);
         drop(catalog);
-        // A handle, snapshot or iterator may keep them. Who writes to them still is
-        // waited for, so that all of it counts; where writing is off, nobody is.
+        // A handle, snapshot or iterator may keep the memtables. Wait for writers that still write
+        // to them, so that all of it counts. Where writing is off, there is no wait.
         let _ = self.pipeline.queue().wait_visible(last_seq, &self.write_state);
         view.memtables().for_each(|memtable| self.pipeline.retire(memtable));
         for file in view.levels.iter().flat_map(|level| level.files()) {

@@ -7,7 +7,7 @@ use windrow_env::sync::atomic::{AtomicUsize, Ordering};
 use windrow_env::sync::{Mutex, MutexGuard};
 use windrow_read::lock_ranks;
 
-/// What the handles of a database share.
+/// The count of open handles, and the lock on the directory.
 pub struct Handles {
     count: AtomicUsize,
     lock: Mutex<Option<Box<dyn FileLock>>>,
@@ -20,19 +20,19 @@ impl Default for Handles {
 }
 
 impl Handles {
-    /// There is one, of a database whose directory is locked.
+    /// Sets the count to one, for a database whose directory is locked.
     pub fn begin(&self, lock: Box<dyn FileLock>) {
         self.count.store(1, Ordering::Relaxed);
         *self.lock.lock() = Some(lock);
     }
 
-    /// There is one more.
+    /// Counts one more handle.
     #[inline]
     pub fn add(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// There is one less. Whether it was the last.
+    /// Counts one handle less. Returns whether it was the last.
     #[inline]
     pub fn remove(&self) -> bool {
         self.count.fetch_sub(1, Ordering::AcqRel) == 1

@@ -1,7 +1,7 @@
-//! An open database: its owners, from [`Host`] to [`Scheduler`], and what is done to
-//! all of it. Never does: a step of a write, of a job or of an open by itself.
+//! An open database: its owners, from [`Host`] to [`Scheduler`], and the calls that go to all of
+//! them. The order in which locks are taken: `lock_ranks.rs`.
 //!
-//! In which order locks are taken: `lock_ranks.rs`.
+//! Owns: the set of these owners. Never does: a step of a write, of a job or of an open by itself.
 
 pub mod handles;
 
@@ -37,13 +37,13 @@ pub struct Database {
     pub cleanup: Arc<Cleanup>,
     pub jobs: Arc<Jobs>,
     pub scheduler: Arc<Scheduler>,
-    /// Keyspaces that a read-only open could not take: see `found/left_out.rs`.
+    /// Keyspaces that a read-only open could not open: see `found/left_out.rs`.
     pub left_out: Vec<KeyspaceRecord>,
     /// Whole batches of logs that its open did not take over.
     pub records_left_out: OnceLock<Vec<RecordsLeftOut>>,
-    /// In the place of the default keyspace, where that is among them.
+    /// Takes the place of the default keyspace, where that is among `left_out`.
     pub(crate) substitute: Option<Arc<Tree>>,
-    /// One of several of the same directory, whose caches it shares: see `follow`.
+    /// Whether it is one of several moments of a follower, which share its caches: see `follow`.
     pub(crate) is_moment: bool,
     pub handles: Handles,
     /// One checkpoint at a time: held from the freeze to the copy of the state.
@@ -52,7 +52,7 @@ pub struct Database {
     pub resuming: Mutex<()>,
 }
 
-/// What a database is made of; recovery fills it in.
+/// The parts that recovery makes a database from.
 pub struct DatabaseParts {
     pub host: Arc<Host>,
     pub workers: Arc<Workers>,
@@ -65,7 +65,7 @@ pub struct DatabaseParts {
     pub trees: Vec<Arc<Tree>>,
     pub left_out: Vec<KeyspaceRecord>,
     pub(crate) substitute: Option<Arc<Tree>>,
-    /// It shares the caches of another one.
+    /// Whether it shares the caches of another database.
     pub(crate) is_moment: bool,
 }
 

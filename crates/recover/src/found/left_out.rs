@@ -1,10 +1,11 @@
-//! Keyspaces that an open for reading leaves out: their comparator is not
-//! registered, so nothing of them can be found by order, and what of them is in
-//! logs alone cannot be put in order.
+//! Keyspaces that an open for reading leaves out. Their comparator is not registered, so no key of
+//! them can be found by order, and their writes that are in logs alone cannot be sorted.
 //!
-//! Their fields are taken out of the manifest's records before those are folded;
-//! the replay passes over operations of keyspaces that are not there. Never does:
-//! anything in an open for writing, which would lose them with the next manifest.
+//! Their fields are taken out of the manifest's records before those are folded. The replay passes
+//! over operations of keyspaces that are not in the state.
+//!
+//! Owns: the records of these keyspaces. Never does: anything in an open for writing, which would
+//! lose them with the next manifest.
 
 use std::collections::BTreeMap;
 use windrow_base::{Error, KeyspaceId, Result};
@@ -12,12 +13,12 @@ use windrow_read::options::Components;
 use windrow_store::manifest::record::{Field, KeyspaceRecord, Record};
 use windrow_store::tree;
 
-/// What was left out so far.
+/// The keyspaces that were left out so far.
 #[derive(Default)]
 pub struct LeftOut(BTreeMap<KeyspaceId, KeyspaceRecord>);
 
 impl LeftOut {
-    /// The record without the fields of keyspaces whose order is not known.
+    /// Returns the record without the fields of keyspaces whose order is not known.
     pub fn filter(&mut self, record: &Record, components: &Components) -> Record {
         let mut fields = Vec::with_capacity(record.0.len());
         for field in &record.0 {
@@ -28,11 +29,11 @@ impl LeftOut {
                 }
                 Field::KeyspaceCreate(made) if components.key_order(&made.comparator).is_err() => {
                     self.0.insert(made.id, made.clone());
-                    // The replay knows by it that the keyspace was made.
+                    // Tells the replay that the keyspace was made.
                     fields.push(Field::NextKeyspace(made.id.0.saturating_add(1)));
                 }
                 Field::KeyspaceEdit(id, edit) if self.0.contains_key(id) => {
-                    // Tables may be all that knows of these sequence numbers.
+                    // Perhaps no log has these sequence numbers any more, only tables.
                     fields.extend(edit.flushed_through.map(Field::LastSeq));
                 }
                 Field::KeyspaceSettings(id, _) if self.0.contains_key(id) => {}
@@ -43,7 +44,7 @@ impl LeftOut {
         Record(fields)
     }
 
-    /// Those that are still there, in the order in which they were made.
+    /// The keyspaces that were not dropped since, in the order in which they were made.
     pub fn records(&self) -> Vec<KeyspaceRecord> {
         self.0.values().cloned().collect()
     }

@@ -1,5 +1,4 @@
-//! Which files of the directory are this database's own: that what the manifest
-//! names is there, and is what it names.
+//! Checks of the files that a manifest names: that they are there, and are this database's own.
 //!
 //! Owns: that judgement. Never does: read a record.
 
@@ -15,8 +14,8 @@ use windrow_store::host::listing::Listing;
 use windrow_store::manifest::folded::Folded;
 use windrow_store::manifest::state::ManifestState;
 
-/// Checks that what the manifest names is there and not shorter than it was,
-/// and that the manifest is as long as the logs remember it (rules R4, R11).
+/// Checks that each file that the manifest names is there and not shorter than it was, and that the
+/// manifest is as long as the logs remember it (rules R4, R11).
 pub(crate) fn check_files(
     env: &Env,
     dir: &Path,
@@ -87,17 +86,17 @@ pub(crate) fn wal_header(
             let is_own = known.is_some() || is_own(env, dir, &header, manifest)?;
             Ok(is_own.then_some(header))
         }
-        // Its header was never synced, so no record can be in it: what is
-        // there is torn, or what an older log left on the same sectors.
+        // Its header was never synced, so no record can be in it. The bytes are torn, or an older
+        // log left them on the same sectors.
         Err(e) if known.is_none() && e.kind() == ErrorKind::Corruption => Ok(None),
         Err(e) => Err(e),
     }
 }
 
-/// Whether a log that the manifest does not name is this database's, and of now:
-/// another's may be on the same sectors, complete, where a new log of its number
-/// was never synced. It is this database's if the manifest that its header names
-/// is in force or, since CURRENT may be an older one, is there.
+/// Whether a log that the manifest does not name is this database's, and current. Where a new log
+/// of this number was never synced, another database's log may be on the same sectors, complete.
+/// The log is this database's if the manifest that its header names is in force or, since CURRENT
+/// may be an older one, exists.
 pub(crate) fn is_own(
     env: &Env,
     dir: &Path,
@@ -110,7 +109,7 @@ pub(crate) fn is_own(
         Ordering::Greater => {
             Ok(manifest_uid(env, dir, header.manifest_number)? == Some(header.manifest_uid))
         }
-        // One that is gone: nothing can be compared.
+        // That manifest is removed: there is nothing to compare with.
         Ordering::Less => Ok(true),
     }
 }

@@ -1,6 +1,6 @@
 //! The manifest of a database that another process has open, as far as it was read.
 //!
-//! Owns: what it folds to. Never does: look at tables or logs.
+//! Owns: the state that it folds to. Never does: look at tables or logs.
 
 use crate::found::left_out::LeftOut;
 use crate::found::read_current;
@@ -46,10 +46,11 @@ impl ManifestTail {
         Ok(tail)
     }
 
-    /// Reads what was appended since; `false` if CURRENT names another manifest by now.
+    /// Reads the records that were appended since; `false` if CURRENT names another manifest by
+    /// now.
     ///
     /// # Errors
-    /// As [`ManifestTail::read`]; what was folded is of no use then.
+    /// As [`ManifestTail::read`]; the folded state is of no use then.
     pub fn go_on(&mut self, env: &Env, dir: &Path, components: &Components) -> Result<bool> {
         let current = read_current(env, dir)?;
         if current.database_uid != self.current.database_uid {
@@ -65,7 +66,7 @@ impl ManifestTail {
         Ok(true)
     }
 
-    /// Up to where it was read.
+    /// The length of the manifest up to where it was read.
     pub fn length(&self) -> Length {
         Length { number: self.current.manifest_number, bytes: self.at }
     }
@@ -76,8 +77,9 @@ impl ManifestTail {
         keyspaces.map(|keyspace| keyspace.version.flushed_through).max().unwrap_or(0)
     }
 
-    /// The last sequence number that is in tables for sure. The record of an ingestion may be there
-    /// and not be durable: if it is not made so, there was none. All before it was published.
+    /// The last sequence number that is certainly in tables. The record of an ingestion may be
+    /// there and not be durable: if it is not made durable, there was no ingestion. Everything
+    /// before it was published.
     pub fn surely_stored_seq(&self) -> SeqNo {
         let of_version = |version: &Version| {
             let through = version.flushed_through;
@@ -89,10 +91,10 @@ impl ManifestTail {
         keyspaces.map(|keyspace| of_version(&keyspace.version)).max().unwrap_or(0)
     }
 
-    /// That it was read as far as a log says it was durable, if that was said before.
+    /// Checks that it was read as far as a log says that it was durable, if a log said so before.
     ///
     /// # Errors
-    /// `Corruption`, as an open says it.
+    /// `Corruption`, with the text of an open.
     pub fn check_length(&self, dir: &Path, promised: Length) -> Result<()> {
         if (self.length().number, self.at) >= (promised.number, promised.bytes) {
             return Ok(());
@@ -123,8 +125,8 @@ impl ManifestTail {
     }
 }
 
-/// Passes the records of a manifest that somebody writes to from `at` on to `each`, and moves
-/// `at` behind those that it took.
+/// Passes the records of a manifest that may be appended to from `at` on to `each`, and moves `at`
+/// behind those that it took.
 ///
 /// # Errors
 /// `Corruption`; what `each` says; `Io`. Each names the file.

@@ -1,11 +1,12 @@
-//! What a directory holds: its CURRENT, and the manifest that it names, folded.
+//! The files of a directory: its CURRENT, and the manifest that it names, folded.
 //!
-//! Next to it: the logs that it needs (`logs`), a manifest that somebody writes to
-//! (`manifest_tail`), keyspaces that cannot be opened (`left_out`), whose files lie there otherwise
-//! (`remains`), damaged files that are kept (`originals`), and what a repair that died left (`traces`).
+//! The submodules find the rest: the logs that the manifest needs (`logs`), a manifest that is
+//! appended to (`manifest_tail`), keyspaces that cannot be opened (`left_out`), the owner of other
+//! files (`remains`), damaged files that are kept (`originals`), and the traces of a repair that
+//! died (`traces`).
 //!
-//! Owns: finding that, and what it says. Never does: change a file, or look at
-//! tables and logs.
+//! Owns: finding these files, and their meaning. Never does: change a file, or look at tables and
+//! logs.
 
 pub mod left_out;
 pub mod logs;
@@ -32,7 +33,7 @@ use windrow_store::manifest::state::ManifestState;
 /// Refuses a directory of a newer format before even the lock file is touched.
 ///
 /// # Errors
-/// `NotSupported`. What else CURRENT may be is judged later, under the lock.
+/// `NotSupported`. Anything else that is wrong with CURRENT is judged later, under the lock.
 pub fn refuse_newer(env: &Env, dir: &Path) -> Result<()> {
     if !env.fs.exists(&dir.join(names::CURRENT))? {
         return Ok(());
@@ -50,8 +51,8 @@ pub fn missing(dir: &Path) -> Error {
     ))
 }
 
-/// Rule R1: CURRENT is durable before any log or table, so without it they
-/// are the remains of a database and not a new one.
+/// Rule R1: CURRENT is durable before any log or table. So logs or tables without it are the
+/// remains of a database, and the directory is no new one.
 pub(crate) fn check_no_remains(dir: &Path, listing: &Listing) -> Result<()> {
     if listing.tables.is_empty() && listing.wals.is_empty() {
         return Ok(());
@@ -64,12 +65,12 @@ pub(crate) fn check_no_remains(dir: &Path, listing: &Listing) -> Result<()> {
 pub struct Found {
     pub state: ManifestState,
     pub database_uid: u64,
-    /// The manifest it was folded from; `None` for a state to be checked
-    /// against no file (a database that is made now, or repaired).
+    /// The manifest that it was folded from; `None` for a state that is compared with no file: a
+    /// database that is made now, or repaired.
     pub manifest: Option<Folded>,
-    /// Keyspaces that are there and not in `state`.
+    /// Keyspaces that exist and are not in `state`.
     pub left_out: Vec<KeyspaceRecord>,
-    /// CURRENT, where it was believed.
+    /// CURRENT, where it was used.
     pub current: Option<Current>,
 }
 

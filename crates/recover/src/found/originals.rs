@@ -1,13 +1,12 @@
 //! The files that a repair replaces, kept in `lost/` as they were.
 //!
-//! They are linked there before the manifest that does without them is in
-//! force, and their names in the database's directory go after it: whenever a
-//! repair dies, each of them is where the manifest in force looks for it, and
-//! none is ever in neither place. (Moving them was rejected: between the move
-//! and the new manifest the old one misses them.) Where links are not to be
-//! had they are moved once the new manifest is in force.
+//! They are linked into `lost/` before a manifest without them is in force, and their names in the
+//! database's directory are removed after it. So whenever a repair dies, each of them is where the
+//! manifest in force looks for it, and none is ever in neither place. (Rejected: to move them.
+//! Between the move and the new manifest the old one misses them.) On a file system without links
+//! they are moved once the new manifest is in force.
 //!
-//! Owns: which files that are. Never does: overwrite what is in `lost/`.
+//! Owns: the list of these files. Never does: overwrite a file in `lost/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,41 +16,41 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::names::{self, FileKind};
 use windrow_store::host::listing::Listing;
 
-/// Directory that damaged files are kept in.
+/// The directory in which damaged files are kept.
 const LOST: &str = "lost";
 /// Bytes compared at a time.
 const COMPARE_BYTES: usize = 1 << 20;
 
-/// The files to be kept.
+/// The files that will be kept.
 #[derive(Default)]
 pub struct Originals {
-    /// By name: what they are called in `lost/`.
+    /// By name: their names in `lost/`.
     names: BTreeMap<String, String>,
-    /// Those that could not be linked, and where to they are moved.
+    /// The files that could not be linked, and the path to move each to.
     to_move: Vec<(String, PathBuf)>,
-    /// Where those are that are kept.
+    /// The paths of the files that were kept.
     pub kept: Vec<PathBuf>,
 }
 
 impl Originals {
-    /// Has a file of the database's directory kept.
+    /// Adds a file of the database's directory.
     pub fn add(&mut self, name: String) {
         self.names.insert(name.clone(), name);
     }
 
-    /// The same, under another name.
+    /// Adds a file that is kept under another name.
     pub(crate) fn add_as(&mut self, name: String, kept_as: String) {
         self.names.insert(name, kept_as);
     }
 
-    /// Takes over what another one keeps.
+    /// Adds the files of another list.
     pub fn extend(&mut self, other: Originals) {
         self.names.extend(other.names);
         self.to_move.extend(other.to_move);
         self.kept.extend(other.kept);
     }
 
-    /// Where the files that were linked are, or will be.
+    /// The paths where the files that were linked are, or will be.
     pub fn places(&self) -> impl Iterator<Item = &PathBuf> {
         self.kept.iter().chain(self.to_move.iter().map(|(_, to)| to))
     }
@@ -59,7 +58,7 @@ impl Originals {
     /// Links the files into `lost/`, durably.
     ///
     /// # Errors
-    /// What the file system said; nothing was taken away.
+    /// The error of the file system; nothing was removed.
     pub fn link(&mut self, env: &Env, dir: &Path) -> Result<()> {
         let lost = lost(dir);
         for (name, kept_as) in std::mem::take(&mut self.names) {
@@ -87,7 +86,7 @@ impl Originals {
         Ok(())
     }
 
-    /// Has the files that are yet to be moved stay where they are until then.
+    /// Takes the files that will be moved out of `listing`, so that none is removed before.
     pub fn spare(&self, listing: &mut Listing) {
         for (name, _) in &self.to_move {
             match names::parse(name) {
@@ -98,11 +97,10 @@ impl Originals {
         }
     }
 
-    /// Moves those that could not be linked: the manifest in force does
-    /// without them.
+    /// Moves the files that could not be linked. The manifest in force does without them.
     ///
     /// # Errors
-    /// What the file system said.
+    /// The error of the file system.
     pub fn finish(&mut self, env: &Env, dir: &Path) -> Result<()> {
         if self.to_move.is_empty() {
             return Ok(());
@@ -116,22 +114,22 @@ impl Originals {
     }
 }
 
-/// A file that an earlier repair, which was cut short, kept: the manifest in
-/// force names it, and it is missing.
+/// The path of a file that the manifest in force names and that is missing, as an earlier repair
+/// that was cut short has kept it.
 pub(crate) fn place_in_lost(dir: &Path, name: &str) -> PathBuf {
     lost(dir).join(name)
 }
 
-/// The directory that damaged files are kept in.
+/// The directory in which damaged files are kept.
 pub fn lost(dir: &Path) -> PathBuf {
     dir.join(LOST)
 }
 
 /// The place of a file in `lost/`.
 enum PlaceFor {
-    /// An earlier repair has kept it here.
+    /// An earlier repair has kept the file here.
     Kept(PathBuf),
-    /// It may go here.
+    /// The file may go here.
     Free(PathBuf),
 }
 

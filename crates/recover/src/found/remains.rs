@@ -1,14 +1,14 @@
-//! What else lies in a directory: the remains of a database, and files that are
+//! The files of a directory that no manifest names: the remains of a database, and files that are
 //! not Windrow's at all.
 //!
-//! A name says little: LevelDB and RocksDB have a CURRENT, manifests and tables
-//! of the same names, and anybody may have a `000123.tmp`. So a directory counts
-//! as a database's by what its files begin with, and nothing is removed that
-//! begins in another way. What is left is told as an event and changes nothing:
-//! numbers are given out behind those of all names.
+//! A name says little: LevelDB and RocksDB have a CURRENT, manifests and tables of the same names,
+//! and any program may have a `000123.tmp`. So the first bytes of the files decide whether a
+//! directory is a database's, and no file that begins in another way is removed. A file that stays
+//! is reported as an event and changes nothing, since numbers are given out behind those of all
+//! names.
 //!
-//! Owns: whose a directory is, and the removal of what no manifest names.
-//! Never does: move or change a file.
+//! Owns: the judgement to whom a directory belongs, and the removal of files that no manifest
+//! names. Never does: move or change a file.
 
 use std::path::Path;
 use windrow_base::{Error, Result, debug_invariant};
@@ -25,14 +25,14 @@ use windrow_store::host::listing::Listing;
 /// The longest that Windrow writes to a lock file: a pid of 32 bits and a line's end.
 const LOCK_BYTES_MAX: u64 = "4294967295\n".len() as u64;
 
-/// Whose the file is; `None` if it is not there. What is no file is not Windrow's.
+/// The owner of the file; `None` if it is not there. An entry that is no file is not Windrow's.
 ///
 /// # Errors
 /// `Io` where it cannot be read.
 pub(crate) fn owner_of(env: &Env, path: &Path) -> Result<Option<Owner>> {
     match env.fs.stamp(path)?.map(|stamp| stamp.kind) {
         None => return Ok(None),
-        // What a link leads to may be one of ours that somebody put elsewhere.
+        // A link may lead to one of our files, which a user has moved.
         Some(EntryKind::File | EntryKind::Link) => {}
         Some(EntryKind::Directory | EntryKind::Other) => return Ok(Some(Owner::Other)),
     }
@@ -47,8 +47,8 @@ pub(crate) fn owner_of(env: &Env, path: &Path) -> Result<Option<Owner>> {
     Ok(Some(of_head(&head)))
 }
 
-/// Refuses a directory whose files are another program's, before anything in
-/// it is touched. One that has none of a database's names is nobody's.
+/// Refuses a directory whose files are another program's, before anything in it is touched. A
+/// directory without any of a database's names belongs to no program.
 ///
 /// # Errors
 /// `InvalidArgument` naming a file; `Io`.
@@ -84,14 +84,14 @@ pub fn refuse_foreign(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
-/// Whether a lock file may be Windrow's: it is no longer than a pid's line, or
-/// blank. It is never synced, so a power loss may leave a part of the line in it,
-/// or anything else of that length: what such a file holds refuses nobody.
+/// Whether a lock file may be Windrow's: it is no longer than a pid's line, or blank. It is never
+/// synced, so a power loss may leave a part of the line in it, or any bytes of that length: their
+/// content refuses no open.
 fn lock_is_ours(env: &Env, dir: &Path) -> Result<bool> {
     let path = dir.join(names::LOCK);
     match env.fs.stamp(&path)?.map(|stamp| stamp.kind) {
         Some(EntryKind::File) => {}
-        // What is no file is refused when it is to be locked.
+        // The lock itself fails on an entry that is no file.
         _ => return Ok(true),
     }
     match env.fs.len(&path) {
@@ -110,8 +110,8 @@ fn foreign(dir: &Path, name: &str, whose: &str) -> Error {
     ))
 }
 
-/// Why a file of a database's name stays, if it does: who wrote it is not known
-/// to be Windrow, or it could not be removed.
+/// Removes a file of a database's name. Returns why it stays, if it does: it is not known to be
+/// written by Windrow, or it could not be removed.
 pub(crate) fn remove_ours(env: &Env, dir: &Path, name: &str) -> Result<Option<Error>> {
     let path = dir.join(name);
     match owner_of(env, &path) {
@@ -125,9 +125,9 @@ pub(crate) fn remove_ours(env: &Env, dir: &Path, name: &str) -> Result<Option<Er
     }
 }
 
-/// Removes the files that were found and are not needed any more. One that
-/// cannot be removed is told of, and keeps nobody from opening. Where somebody reads the
-/// database as it was, they wait.
+/// Removes the files that were found and are not needed any more. One that cannot be removed is
+/// reported, and does not keep the database from opening. Where a follower reads an older state of
+/// the database, the files wait.
 pub(crate) fn remove_orphans(
     (host, cleanup): (&Host, &Cleanup),
     catalog: &Catalog,

@@ -1,11 +1,12 @@
-//! Reading logs that nobody writes: those that an open, or a repair, finds.
+//! Reading logs that no writer appends to: those that an open, or a repair, finds.
 //!
-//! Whatever follows a gap was never promised to anybody, and is left out, unless a record says
-//! that the logs before it were durable when it was written: then something synced is gone, and
-//! that is corruption. Marks in the logs say how much of the manifest and of older logs was
-//! durable, and the manifest how much of each log: what falls short of that is corruption as well.
+//! Records behind a gap were never acknowledged as durable, and are left out. The exception is a
+//! record which says that the logs before it were durable when it was written: then something
+//! synced is gone, and that is corruption. Marks in the logs say how much of the manifest and of
+//! older logs was durable, and the manifest says how much of each log was: a file that is shorter
+//! is corruption as well.
 //!
-//! Owns: these rules, and the account of what was found. Never does: keep what it reads.
+//! Owns: these rules, and the account of the findings. Never does: keep the records that it reads.
 
 use super::chain::{Batch, Chain, Entry};
 use super::file::LogFile;
@@ -20,11 +21,11 @@ use windrow_read::left_out::RecordsLeftOut;
 use windrow_store::manifest::folded::Folded;
 use windrow_store::manifest::state::{ManifestState, WalState};
 
-/// What the logs are read for: what damage and gaps mean.
+/// The purpose of a reading, which decides what damage and gaps mean.
 #[derive(Clone, Copy)]
 pub enum Purpose {
-    /// An open: damage of what was synced fails it, and what falls short of what the
-    /// logs say of the manifest, where there is one.
+    /// An open. Damage of synced bytes fails it, and so does a manifest, where there is one, that
+    /// is shorter than the logs say.
     Open(Option<Folded>),
     /// Repair: damage ends the reading instead of failing it.
     Repair,
@@ -32,26 +33,26 @@ pub enum Purpose {
     Rebuild(Proof),
 }
 
-/// What says, without a manifest, that something was written only after all
-/// before it was durable: what a gap before it lacks is in tables, then, or was
-/// damaged. Without such a proof a gap is the end of what power loss left.
+/// Proof, without a manifest, that a record was written only after everything before it was
+/// durable. The records that are missing in a gap before it are then in tables, or were damaged.
+/// Without such a proof a gap is the end of the bytes that a power loss left.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Proof {
     /// The newest log with a record that says so of all older logs (rule R4).
     pub log: FileNumber,
-    /// The newest sequence number in a table. What is older than a table's
-    /// writes is durable before it, or with it.
+    /// The newest sequence number in a table. Writes that are older than a table's are durable
+    /// before it, or with it.
     pub seq: SeqNo,
 }
 
 impl Proof {
-    /// Whether what begins in this log with this sequence number goes on behind a gap.
+    /// Whether a record of this log that begins with this sequence number goes on behind a gap.
     fn reaches(self, log: FileNumber, first_seq: SeqNo) -> bool {
         log <= self.log || first_seq <= self.seq + 1
     }
 }
 
-/// What reading found.
+/// The findings of a reading.
 #[derive(Clone, Debug, Default)]
 pub struct Replayed {
     pub last_seq: SeqNo,
@@ -64,9 +65,9 @@ pub struct Replayed {
     pub left_out: Vec<RecordsLeftOut>,
 }
 
-/// What a record comes to.
+/// The meaning of a record.
 enum Said<'a> {
-    /// A batch that goes on. Of a rebuild, `true`: behind a gap that was passed.
+    /// A batch that goes on. `true`, in a rebuild only: behind a gap that was passed.
     GoesOn(Batch<'a>, bool),
     LeftOut,
     Nothing,
@@ -85,14 +86,14 @@ pub struct LogsAtRest<'a> {
     /// How far each log that was read is valid.
     pub ends: BTreeMap<FileNumber, u64>,
     pub found: Replayed,
-    /// For repair: logs of which something was not taken over, and why.
+    /// For repair: logs from which records were not taken over, and why.
     pub(crate) problems: Vec<(FileNumber, Error)>,
-    /// What kept a log from being opened, which may be whole.
+    /// The error that kept a log from being opened. The log may be whole.
     pub(crate) unopened: Option<Error>,
 }
 
 impl<'a> LogsAtRest<'a> {
-    /// Those that `state` asks for.
+    /// The logs that `state` names, none of them read yet.
     pub fn new(
         (env, dir): (&'a Env, &'a Path),
         state: &ManifestState,
@@ -116,22 +117,22 @@ impl<'a> LogsAtRest<'a> {
         }
     }
 
-    /// The last sequence number that was read; that before the first, where none was.
+    /// The last sequence number that was read, or the one before the first, where none was.
     pub fn last_seq(&self) -> SeqNo {
         self.chain.next_seq().unwrap_or(1) - 1
     }
 
-    /// Ends the chain: whatever comes is left out.
+    /// Ends the chain: all later records are left out.
     pub(crate) fn break_off(&mut self) {
         self.chain.break_off();
     }
 
-    /// Passes the batches of a log that go on to `take`; with `true`, one behind a gap that a
+    /// Passes the batches that go on in a log to `take`; with `true`, a batch behind a gap that a
     /// rebuild passes.
     ///
     /// # Errors
-    /// `Corruption` naming log and offset where something synced is damaged; what `take` says, and
-    /// opening the log.
+    /// `Corruption` naming log and offset where something synced is damaged; the errors of `take`,
+    /// and of opening the log.
     pub fn read(
         &mut self,
         (number, path): (FileNumber, &Path),
@@ -189,7 +190,7 @@ impl<'a> LogsAtRest<'a> {
         }
     }
 
-    /// Compares what a log remembers of other files with what was found of them.
+    /// Compares the lengths of other files in a mark with their valid lengths.
     fn mark(&self, log: FileNumber, mark: Mark) -> Result<()> {
         let Purpose::Open(manifest) = &self.purpose else { return Ok(()) };
         if let Some(manifest) = manifest {
@@ -239,11 +240,10 @@ impl<'a> LogsAtRest<'a> {
         }
     }
 
-    /// For repair without a manifest: goes on behind a gap, if what it lacks is in
-    /// tables or was damaged. After power loss a log may be back whose unlink was
-    /// not durable, and those between it and the logs in use gone, or without
-    /// records. The logs around it are reported all the same: nothing says that
-    /// the tables which held what is missing are whole.
+    /// For repair without a manifest: goes on behind a gap, if the missing records are in tables or
+    /// were damaged. After power loss a log may be back whose unlink was not durable, while those
+    /// between it and the logs in use are gone, or without records. The logs around the gap are
+    /// reported in any case: nothing says that the tables with the missing records are whole.
     fn pass_gap(&mut self, file: &LogFile, offset: u64, next_seq: SeqNo, first_seq: SeqNo) {
         let (from, to) = (next_seq, first_seq - 1);
         debug_assert!(from <= to, "a gap from {from} to {to}");

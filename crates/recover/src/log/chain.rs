@@ -2,10 +2,11 @@
 //! the one before it ended, across logs.
 //!
 //! A gap means that the end of a log is missing: lost with the power, damaged, or not written yet.
-//! It is proved that what is missing was there, and durable, where the batch behind it says that
-//! the logs up to it were synced when it was written.
+//! It is proved that the missing records existed and were durable, where the batch behind the gap
+//! says that the logs up to it were synced when it was written.
 //!
-//! Owns: what a record is, and where the chain goes on. Never does: decide what a gap is worth.
+//! Owns: the meaning of a record, and where the chain goes on. Never does: decide how a reader
+//! treats a gap.
 
 use windrow_base::{Error, Result, SeqNo};
 use windrow_format::batch::{self, Ops};
@@ -26,17 +27,17 @@ impl Batch<'_> {
     }
 }
 
-/// What a record of a log is.
+/// The meaning of a record.
 pub enum Entry<'a> {
     /// A batch that goes on where the chain ends.
     Batch(Batch<'a>),
-    /// What the log knows of other files.
+    /// Lengths of other files that were durable.
     Mark(Mark),
-    /// A batch that does not: something before it is missing.
+    /// A batch that goes on later: a record before it is missing.
     Gap {
         /// The batch behind the gap.
         batch: Batch<'a>,
-        /// What is missing was durable when this batch was written.
+        /// Whether the missing records were durable when this batch was written.
         proved: bool,
     },
 }
@@ -44,18 +45,19 @@ pub enum Entry<'a> {
 /// Where the chain goes on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chain {
-    /// `None`: with the first batch that comes.
+    /// `None`: at the first batch that comes.
     next_seq: Option<SeqNo>,
     is_broken: bool,
 }
 
 impl Chain {
-    /// One that begins with this sequence number.
+    /// A chain that begins with this sequence number.
     pub fn from(next_seq: SeqNo) -> Chain {
         Chain { next_seq: Some(next_seq), is_broken: false }
     }
 
-    /// The sequence number that comes next; `None` where nothing was read, and nothing says.
+    /// The sequence number that comes next; `None` before the first batch, where no other source
+    /// gives it.
     pub fn next_seq(&self) -> Option<SeqNo> {
         self.next_seq
     }
@@ -65,10 +67,11 @@ impl Chain {
         self.is_broken
     }
 
-    /// What a record is.
+    /// Returns the meaning of a record.
     ///
     /// # Errors
-    /// `Corruption` for a record that is none of a log, and a sequence number that comes again.
+    /// `Corruption` for a record that does not belong in a log, and for a sequence number that
+    /// comes again.
     pub fn entry<'r>(&self, record: &Record<'r>) -> Result<Entry<'r>> {
         match record.class {
             Class::Batch => {}
@@ -91,14 +94,14 @@ impl Chain {
         Ok(Entry::Batch(batch))
     }
 
-    /// Goes on with this sequence number: behind a batch that was taken, a gap that was passed,
-    /// or what is in tables.
+    /// Goes on with this sequence number: behind a batch that was taken, a gap that was passed, or
+    /// the entries that are in tables.
     pub fn go_on_at(&mut self, next_seq: SeqNo) {
         debug_assert!(self.next_seq <= Some(next_seq), "{self:?} goes back to {next_seq}");
         self.next_seq = Some(next_seq);
     }
 
-    /// Ends it: whatever comes is behind a gap.
+    /// Ends it: every later batch is behind a gap.
     pub(crate) fn break_off(&mut self) {
         self.is_broken = true;
     }
@@ -111,7 +114,7 @@ mod tests {
     use windrow_format::batch::BatchBuf;
     use windrow_format::log::LogKind;
 
-    /// What the chain says of a batch of two from `first_seq` on.
+    /// Describes the answer of the chain to a batch of two from `first_seq` on.
     fn said(chain: &Chain, first_seq: SeqNo, durable_up_to: u64) -> String {
         let mut buf = BatchBuf::new();
         buf.push(Kind::Put, KeyspaceId::DEFAULT, b"a", b"1");

@@ -1,4 +1,4 @@
-//! One log of a database: its file, opened, and found to be the one that is asked for.
+//! One log of a database: its file, opened, and checked to be the log that is asked for.
 //!
 //! Owns: that check, and the name in errors. Never does: judge a record.
 
@@ -11,7 +11,7 @@ use windrow_format::log::{FileHeader, LogKind, Reader};
 use windrow_format::names;
 use windrow_store::manifest::state::WalState;
 
-/// A log that is to be read.
+/// A log that will be read.
 #[derive(Clone, Debug)]
 pub struct LogFile {
     pub number: FileNumber,
@@ -23,24 +23,24 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// That of this number in a directory, as the manifest knows it.
+    /// The log of this number in a directory, as the manifest knows it.
     pub fn of(dir: &Path, number: FileNumber, known: Option<&WalState>) -> LogFile {
         LogFile::at(dir.join(names::wal(number)), number, known)
     }
 
-    /// That of this number and identity in a directory, of which nobody says what was durable.
+    /// The log of this number and identity in a directory. Its durable length is not known.
     pub(crate) fn of_uid(dir: &Path, number: FileNumber, uid: FileUid) -> LogFile {
         let path = dir.join(names::wal(number));
         LogFile { number, path, uid: Some(uid), synced_bytes: None }
     }
 
-    /// One at another path.
+    /// A log at another path.
     pub fn at(path: PathBuf, number: FileNumber, known: Option<&WalState>) -> LogFile {
         let (uid, synced_bytes) = (known.map(|w| w.uid), known.map(|w| w.synced_bytes));
         LogFile { number, path, uid, synced_bytes }
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -69,7 +69,7 @@ impl LogFile {
         }
     }
 
-    /// An error of it.
+    /// Adds the file's path to an error.
     pub fn named(&self, error: Error) -> Error {
         error.with_file(self.path.display().to_string())
     }

@@ -1,15 +1,15 @@
-//! The write-ahead log of a database that another process has open, as far as it was
-//! read, and the memtables that hold what is in no table yet.
+//! The write-ahead log of a database that another process has open, as far as it was read, and the
+//! memtables of the entries that are in no table yet.
 //!
-//! The manifest is read before the log. What it says is in tables was published before,
-//! and so is in the log where that is read now. The chain of sequence numbers says where
-//! reading ends: at the first record that is missing, which a writer is about to write. It
-//! ends as well where what follows came after more of the manifest than was read: behind a mark
-//! that says so, and before an ingestion that is not in it. So nothing is shown without the
-//! ingestion, or the keyspace made or dropped, that came before it. Nothing from there on was
+//! The manifest is read before the log. The entries that it says are in tables were published
+//! before, and so are in the log that is read now. Reading ends where the chain of sequence numbers
+//! does: at the first record that is missing, which a writer is about to write. It also ends where
+//! later records came after more of the manifest than was read: behind a mark that says so, and
+//! before an ingestion that is not in the manifest as it was read. So no write is shown without the
+//! ingestion, or the keyspace made or dropped, that came before it. No record from there on was
 //! published when the manifest was read.
 //!
-//! Owns: where reading a log that is written to stops. Never does: read the manifest.
+//! Owns: the place where reading a live log stops. Never does: read the manifest.
 
 use crate::log::chain::{Batch, Chain, Entry};
 use crate::log::file::LogFile;
@@ -24,10 +24,10 @@ use windrow_format::log::{Length, Mark, Record};
 use windrow_skiplist::ChunkPool;
 use windrow_store::manifest::state::{ManifestState, WalState};
 
-/// A memtable is left for the next one at this size: what is made again is small.
+/// The size at which the next memtable begins. It bounds the part that is copied by `let_go`.
 const MEMTABLE_BYTES: usize = 4 << 20;
 
-/// How often records are looked for that another log says must be there.
+/// How often reading is tried again for records that must be there, as another log says.
 const TRIES: u32 = 3;
 
 /// The log, up to where it was read.
@@ -44,9 +44,9 @@ pub struct LogTail {
 pub enum Read {
     /// As far as it goes.
     All,
-    /// Up to a record of which the manifest says more by now.
+    /// Up to a record of a keyspace that only a longer part of the manifest can know.
     UntilManifest,
-    /// Up to a mark: the manifest is so long at the least, and was read less far.
+    /// Up to a mark, which says that the manifest has at least this length. Less of it was read.
     UntilLength(Length),
 }
 
@@ -59,7 +59,7 @@ enum Stopped {
     UnknownKeyspace,
     /// Its tables are not in the manifest yet.
     Ingestion,
-    /// A mark says that the manifest was this long before what follows.
+    /// A mark says that the manifest was this long before the later records.
     Manifest(Length),
 }
 
@@ -71,14 +71,14 @@ pub struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Whether less was read than was durable when a mark was made.
+    /// Whether the part that was read is shorter than the part that was durable at a mark.
     fn is_before(&self, seen: Length) -> bool {
         (self.length.number, self.length.bytes) < (seen.number, seen.bytes)
     }
 }
 
 impl LogTail {
-    /// Nothing was read of the logs that `state` names.
+    /// A tail that has read nothing of the logs that `state` names.
     pub fn new(state: &ManifestState, chunks: Arc<ChunkPool>) -> LogTail {
         let chain = Chain::from(state.log_first_seq.max(1));
         LogTail { log: 0, at: 0, chain, memtables: LogMemtables::new(chunks, MEMTABLE_BYTES) }
@@ -98,10 +98,10 @@ impl LogTail {
         (self.log > 0).then_some((self.log, self.at))
     }
 
-    /// Lets go of what is in tables by now, and reads the records that are there.
+    /// Releases the entries that are in tables by now, and reads the records that are there.
     ///
     /// # Errors
-    /// `Corruption` where what is durable is damaged; `Io`. What was read is of no use then.
+    /// `Corruption` where durable bytes are damaged; `Io`. Then drop the tail: it is incomplete.
     pub fn go_on(&mut self, env: &Env, dir: &Path, known: Known<'_>) -> Result<Read> {
         let state = known.state;
         unless_mutant!(FollowedTwice, self.memtables.let_go(state));
@@ -109,7 +109,7 @@ impl LogTail {
             self.chain.go_on_at(self.next_seq().max(state.last_seq + 1));
             return Ok(Read::All);
         }
-        // What is missing before it is in tables: its log is out of force.
+        // Missing records before it are in tables: their log is out of force.
         self.chain.go_on_at(self.next_seq().max(state.log_first_seq));
         let mut tries = 0;
         loop {
@@ -122,8 +122,8 @@ impl LogTail {
         }
     }
 
-    /// Reads the logs from the one on that was read last. `is_promised`: a later log goes
-    /// on behind a gap.
+    /// Reads the logs, from the one that was read last. `is_promised`: a later log goes on behind a
+    /// gap.
     fn read_logs(
         &mut self,
         env: &Env,
@@ -136,7 +136,7 @@ impl LogTail {
         for (&number, wal) in state.wals.range(self.log.max(state.log_number)..) {
             let (at, before) = (if number == self.log { self.at } else { 0 }, self.next_seq());
             let (end, stopped) = self.read_log(env, dir, known, (number, wal, at), promised)?;
-            // One that was made ahead may have marks, while the one before is written to.
+            // A log that was made ahead may have marks while the log before it is appended to.
             if number == self.log || before < self.next_seq() {
                 (self.log, self.at) = (number, end);
             }
@@ -181,7 +181,7 @@ impl LogTail {
 
     /// Takes a batch whole, or says why not.
     fn batch(&mut self, batch: Batch<'_>, state: &ManifestState) -> Result<Option<Stopped>> {
-        // All of it is looked at before any of it is taken.
+        // All operations are checked before any is taken.
         for op in batch.ops.clone() {
             let op = op?;
             if op.keyspace.0 >= state.next_keyspace {
@@ -200,7 +200,7 @@ impl LogTail {
     }
 }
 
-/// Whether all that the log has of an operation is its place: see `Pipeline::ingest`.
+/// Whether the log has only the place of an operation: see `Pipeline::ingest`.
 fn is_ingestion(op: &Op<'_>) -> bool {
     op.kind == Kind::RangeDelete && op.key == op.value
 }

@@ -1,9 +1,9 @@
-//! What a reader keeps of the logs: memtables of what is in no table, by keyspace.
+//! The memtables that a reader keeps of the logs: the entries that are in no table, by keyspace.
 //!
-//! A memtable is filled on while earlier moments are read: they see the sequence numbers
-//! of their own only. What is in tables is let go: a memtable at once, and one of which
-//! a part is in tables is made again without that. An operand that was found in both would
-//! count twice.
+//! A memtable is filled further while earlier moments are read: they see only their own sequence
+//! numbers. Entries that are in tables are released: a whole memtable at once, while one that is
+//! partly in tables is made again from the rest. An operand that was found in both would count
+//! twice.
 //!
 //! Owns: the memtables. Never does: read a log.
 
@@ -16,15 +16,15 @@ use windrow_read::memtable::Memtable;
 use windrow_skiplist::ChunkPool;
 use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 
-/// The memtables of what was read of the logs.
+/// The memtables of the records that were read.
 pub struct LogMemtables {
     keyspaces: BTreeMap<KeyspaceId, Vec<Filled>>,
     chunks: Arc<ChunkPool>,
-    /// A memtable of this size is left for the next one.
+    /// The size at which the next memtable begins.
     memtable_bytes: usize,
 }
 
-/// A memtable, and what of the log is in it.
+/// A memtable, and the range of sequence numbers in it.
 struct Filled {
     memtable: Arc<Memtable>,
     first_seq: SeqNo,
@@ -32,17 +32,17 @@ struct Filled {
 }
 
 impl LogMemtables {
-    /// None yet, which grow to about so many bytes each.
+    /// No memtables yet. Each will grow to about `memtable_bytes`.
     pub fn new(chunks: Arc<ChunkPool>, memtable_bytes: usize) -> LogMemtables {
         LogMemtables { keyspaces: BTreeMap::new(), chunks, memtable_bytes }
     }
 
-    /// Those of a keyspace, oldest first.
+    /// The memtables of a keyspace, oldest first.
     pub fn of(&self, id: KeyspaceId) -> impl Iterator<Item = &Arc<Memtable>> {
         self.keyspaces.get(&id).into_iter().flatten().map(|filled| &filled.memtable)
     }
 
-    /// Takes what of a batch is in no table.
+    /// Takes the operations of a batch that are in no table.
     ///
     /// # Errors
     /// `Corruption` for an operation that is damaged, or of a keyspace that was never made.
@@ -73,7 +73,7 @@ impl LogMemtables {
         &last.memtable
     }
 
-    /// Lets go of what is in tables, and of keyspaces that were dropped.
+    /// Releases entries that are in tables, and keyspaces that were dropped.
     pub fn let_go(&mut self, state: &ManifestState) {
         let chunks = &self.chunks;
         self.keyspaces.retain(|id, list| {
@@ -91,7 +91,7 @@ impl LogMemtables {
 /// The keyspace that an operation is for; `None` where it was dropped.
 ///
 /// # Errors
-/// `Corruption` for one that was never made.
+/// `Corruption` for a keyspace that was never made.
 pub fn keyspace(state: &ManifestState, id: KeyspaceId) -> Result<Option<&KeyspaceState>> {
     match state.keyspaces.get(&id) {
         None if id.0 >= state.next_keyspace => {
@@ -102,7 +102,7 @@ pub fn keyspace(state: &ManifestState, id: KeyspaceId) -> Result<Option<&Keyspac
 }
 
 impl Filled {
-    /// A memtable of what comes after `through`.
+    /// A memtable of the entries that come after `through`.
     fn without(&self, through: SeqNo, order: &KeyOrder, chunks: &Arc<ChunkPool>) -> Filled {
         let kept = Memtable::new(order.clone(), chunks.clone());
         if let Some(mut cursor) = self.memtable.cursor() {

@@ -1,44 +1,45 @@
-//! The records that somebody has appended to a log, from where reading ended before.
+//! The records that were appended to a log behind the place where reading ended before.
 //!
-//! Where the log is written to there may be a part of a record, or one that is complete
-//! behind one that is not: reading stops there, and goes on later. Damage looks the same.
-//! So if there is a reason to believe that a whole record should be there, the end is
-//! judged (`windrow_format::log::Reader`), and judged again: the evidence against it was
-//! written after what it is evidence of, but may have been read before it was.
+//! While the log is written to, it may end with a part of a record, or have a complete record
+//! behind one that is not. Reading stops there, and goes on later. Damage looks the same. So if
+//! there is a reason to believe that a whole record should be there, the end is judged
+//! (`windrow_format::log::Reader`), and judged again: the evidence against it was written later
+//! than the record itself, but may have been read before the record was written.
 //!
-//! Owns: that rule. Never does: know what a record says.
+//! Owns: that rule. Never does: interpret a record.
 
 use windrow_base::Result;
 use windrow_format::log::{Reader, Record};
 
-/// What becomes of a record.
+/// The answer of a consumer to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Took {
     /// It was taken, and the next one may follow.
     It,
-    /// It was not, and is to come again.
+    /// It was not, and must be passed again.
     Nothing,
 }
 
-/// A log that is read from where reading ended before.
+/// A log that is read from the place where reading ended before.
 pub struct Tail<'a> {
-    /// Opens it from its start.
+    /// Opens the log from its start.
     pub open: &'a dyn Fn() -> Result<Reader>,
-    /// Where reading ended; 0 for a log of which nothing was read.
+    /// Where reading ended; 0 for a log that was not read yet.
     pub at: u64,
 }
 
 impl Tail<'_> {
-    /// Passes the whole records that are there now to `take`. Returns whether all were taken.
+    /// Passes the whole records that are there now to `take`. Returns whether all of them were
+    /// taken.
     ///
     /// # Errors
-    /// What `take` says; `Io`.
+    /// The errors of `take`; `Io`.
     pub fn read(&mut self, mut take: impl FnMut(&Record<'_>) -> Result<Took>) -> Result<bool> {
         let mut reader = self.reader()?.of_live();
         self.pass(&mut reader, &mut take)
     }
 
-    /// The same where somebody was promised more than that.
+    /// As [`Tail::read`], where another source says that more records are durable.
     ///
     /// # Errors
     /// `Corruption` where what is durable is damaged; as [`Tail::read`].
@@ -49,7 +50,7 @@ impl Tail<'_> {
         let mut judged = None;
         loop {
             match self.reader().and_then(|mut reader| self.pass(&mut reader, &mut take)) {
-                // The same place, judged twice, is damaged.
+                // It is damaged where two judgements of one place agree.
                 Err(error) if error.is_corruption() && judged != Some(self.at) => {
                     judged = Some(self.at);
                 }
@@ -92,8 +93,7 @@ mod tests {
 
     const UID: u64 = 0x1122_3344_5566_7788;
 
-    /// A log of records whose payload is their number, each of which says that those before
-    /// it were durable.
+    /// A log of records whose payload is their number. Each says that those before it were durable.
     fn log(records: u8) -> (Vec<u8>, Vec<usize>) {
         let framing = Framing::Fixed;
         let header = FileHeader {
@@ -115,8 +115,8 @@ mod tests {
         (bytes, begins)
     }
 
-    /// The numbers of the records that are read where the log is `images[n]` when it is opened
-    /// for the `n`th time, and how that ended.
+    /// The numbers of the records that are read where the log is `images[n]` when it is opened for
+    /// the `n`th time, and how the reading ended.
     fn read(images: &[Vec<u8>]) -> (Vec<u8>, Result<bool>) {
         let (env, handles) = env(1);
         let (path, opened) = (Path::new("/log"), Cell::new(0));
@@ -134,7 +134,7 @@ mod tests {
         (taken, ended)
     }
 
-    /// What is missing may be written between the look at it and the look behind it.
+    /// A missing record may be written after the reader was there and before it looks behind it.
     #[test]
     fn a_place_is_damaged_if_it_was_judged_twice() {
         let (whole, begins) = log(6);

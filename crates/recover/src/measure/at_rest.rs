@@ -1,14 +1,16 @@
-//! What a database holds: entries, tombstones and sizes, by keyspace and level.
+//! The content of a database: entries, tombstones and sizes, by keyspace and level.
 //!
-//! Counts come from the manifest, sizes before compression from the properties of tables,
-//! which are opened for it. Never does: read a data block.
+//! Counts come from the manifest, and sizes before compression from the properties of tables, which
+//! are opened for that.
+//!
+//! Owns: the types, and their sums. Never does: read a data block.
 
 use crate::database::Database;
 use windrow_base::Result;
 use windrow_read::read::view::ReadFile;
 use windrow_store::tree::Tree;
 
-/// What tables hold, together.
+/// The content of several tables, together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TablesAtRest {
@@ -23,9 +25,9 @@ pub struct TablesAtRest {
     pub tombstones: u64,
     /// Range tombstones: a deleted range may be several.
     pub range_tombstones: u64,
-    /// Entries that expire some time, or have.
+    /// Entries with an expiry, in the future or past.
     pub expiring_entries: u64,
-    /// Bytes of all internal keys before compression: a user key, and eight more.
+    /// Bytes of all internal keys before compression: each is a user key, and eight bytes more.
     pub key_bytes: u64,
     /// Bytes of all values before compression.
     pub value_bytes: u64,
@@ -47,7 +49,7 @@ impl TablesAtRest {
         }
     }
 
-    /// Adds what others hold.
+    /// Adds the content of others.
     pub fn add(&mut self, other: &TablesAtRest) {
         self.tables += other.tables;
         self.bytes += other.bytes;
@@ -82,7 +84,7 @@ impl TablesAtRest {
     }
 }
 
-/// What a keyspace holds.
+/// The content of a keyspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyspaceAtRest {
@@ -120,7 +122,7 @@ impl KeyspaceAtRest {
     }
 }
 
-/// What every keyspace holds.
+/// The content of every keyspace.
 pub fn at_rest(database: &Database) -> Result<Vec<KeyspaceAtRest>> {
     database.write_state.check_read()?;
     database.trees().iter().map(|tree| KeyspaceAtRest::of(database, tree)).collect()

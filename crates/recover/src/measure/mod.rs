@@ -1,6 +1,7 @@
-//! What the database is like now: statistics, and sizes of ranges.
+//! The present state of a database in numbers: statistics, and sizes of ranges.
 //!
-//! Reads metadata and counters; opens a table only where a range cuts it.
+//! Owns no state: it reads metadata and counters, and opens a table only where a range cuts it.
+//! Never does: change the database.
 
 pub mod at_rest;
 pub mod stats_file;
@@ -20,7 +21,7 @@ use windrow_store::tree::Tree;
 /// The statistics of a database.
 pub fn stats(database: &Database) -> Stats {
     if !database.write_state.is_of_this_process() {
-        // Some are read under locks that nobody in a forked child may release.
+        // Some are read under locks that no thread of a forked child may release.
         return Stats::default();
     }
     let mut stats = database.counters.snapshot();
@@ -78,7 +79,7 @@ fn measured_use(tree: &Tree) -> String {
     }
 }
 
-/// The capacity of each level there is; 0 where nothing bounds it.
+/// The capacity of each existing level; 0 where nothing bounds it.
 fn capacities(tree: &Tree, view: &ReadView) -> Vec<u64> {
     let (policy, sizes) = (tree.policy.load(), tree.sizes.load());
     let levels = (0..).take(view.version.levels.len());
@@ -120,10 +121,10 @@ pub struct TableSearches {
     pub keyspace: Arc<str>,
     /// The table's file number.
     pub file: FileNumber,
-    /// Gets whose key was within the table's bounds and in none read before
-    /// it, filtered or not, as if the table had been there since the first get.
+    /// Gets whose key was within the table's bounds and in no table read before it, filtered or
+    /// not, as if the table had existed since the first get.
     pub queries: f64,
-    /// Of them, those that found their key in it.
+    /// Those of them that found their key in it.
     pub hits: f64,
 }
 
@@ -192,8 +193,8 @@ pub fn approximate_len(tree: &Tree) -> u64 {
     entries.saturating_sub(tombstones.saturating_mul(2))
 }
 
-/// Memtables are small: their entries in the range are counted up to a bound,
-/// and the rest is taken to be like them.
+/// Memtables are small: their entries in the range are counted up to a bound, and the others are
+/// assumed to be like them.
 fn memtable_bytes(view: &ReadView, tree: &Tree, from: &[u8], to: &[u8]) -> u64 {
     const COUNTED_MAX: usize = 10_000;
     let mut bytes = 0;

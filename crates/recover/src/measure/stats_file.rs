@@ -1,11 +1,11 @@
-//! The file STATS: what a running database counts, for other processes to read.
+//! The file STATS: the counters of a running database, for other processes to read.
 //!
-//! Only the process that has a database open knows its counters, and its lock keeps others
-//! out. So it writes them out every `stats_period_ms`, if any has changed: to a new file that
-//! is renamed, so that readers find a whole one. It is never synced, a close removes it,
-//! and what a crash leaves is replaced.
+//! Only the process that has a database open knows its counters, and its lock keeps others out. So
+//! it writes them every `stats_period_ms`, if any has changed: to a new file that is renamed, so
+//! that readers find a whole one. The file is never synced. A close removes it, and the next open
+//! replaces one that a crash left.
 //!
-//! Owns: the file. Never does: fail anything, or replace a file that is not its own.
+//! Owns: the file. Never does: fail another operation, or replace a file that is not Windrow's.
 
 use crate::database::Database;
 use crate::measure;
@@ -19,10 +19,10 @@ use windrow_format::names;
 use windrow_read::stats::Stats;
 use windrow_store::host::Host;
 
-/// What the file begins with.
+/// The first bytes of the file.
 const MAGIC: &str = "windrow stats 1";
 
-/// The statistics of a database that a process has open, as that wrote them last.
+/// The statistics of a database that a process has open, as that process wrote them last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningStats {
     /// The process's number.
@@ -47,10 +47,10 @@ impl RunningStats {
     }
 }
 
-/// What a directory's file says; `None` if there is none, or another's.
+/// The content of a directory's file; `None` if there is none, or if it is another program's.
 ///
 /// # Errors
-/// What the file system said.
+/// The error of the file system.
 pub fn read(env: &Env, dir: &Path) -> Result<Option<RunningStats>> {
     match env.fs.read_all(&dir.join(names::STATS)) {
         Ok(bytes) => Ok(std::str::from_utf8(&bytes).ok().and_then(RunningStats::parse)),
@@ -70,7 +70,7 @@ pub fn start(database: &Arc<Database>) {
     let (weak, written) = (Arc::downgrade(database), AtomicU64::new(0));
     let post = move || {
         let Some(database) = weak.upgrade() else { return false };
-        // A close waits for it, and then removes the file.
+        // A close waits for this, and then removes the file.
         let Ok(_underway) = database.workers.begin() else { return false };
         database.workers.contain(|| post_if_changed(&database, &written));
         true
@@ -82,7 +82,7 @@ pub fn post_if_changed(database: &Database, written: &AtomicU64) {
     let stats = measure::stats(database);
     let changes = stats.changes();
     if written.swap(changes, Ordering::Relaxed) != changes && database.watch_place().is_ok() {
-        // Who reads it sees how old it is.
+        // If it fails, a reader sees how old the file is.
         let _ = write(database, &stats);
     }
 }
@@ -94,7 +94,7 @@ pub fn write(host: &Host, stats: &Stats) -> Result<()> {
     let (fs, temporary) = (&host.env.fs, host.dir.join(names::temp(0)));
     let (process, now_ms) = (std::process::id(), host.env.clock.wall_ms());
     let text = format!("{MAGIC} {process} {now_ms}\n{}\n{stats}", stats.to_json());
-    // Of one that failed before.
+    // Left by a write that failed before.
     let _ = fs.remove(&temporary);
     let mut file = fs.create(&temporary, WriteOptions::default())?;
     let renamed = file

@@ -35,12 +35,12 @@ use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 use windrow_store::tree::{Tree, TreeParts};
 use windrow_store::write::wal::Wal;
 
-/// What a database shares with others of this process.
+/// The state that a database shares with others of this process.
 #[derive(Clone, Copy)]
 pub enum Sharing<'a> {
     /// Nothing.
     Nothing,
-    /// Its caches, with those of the same directory at other moments; the last one before
+    /// Its caches, with the databases of the same directory at other moments; the last one before
     /// it, if there is one.
     Moments(Option<&'a Database>),
 }
@@ -123,8 +123,8 @@ pub fn assemble(
     Ok(Database::new(parts))
 }
 
-/// Shows what was read of the logs, up to `last_seq`, in a database that writes no tables of it: a
-/// moment of a follower, or one that is opened for reading.
+/// Shows the entries that were read of the logs, up to `last_seq`, in a database that writes no
+/// tables of them: a moment of a follower, or one that is opened for reading.
 pub fn show(database: &Database, memtables: &LogMemtables, last_seq: SeqNo) {
     for tree in database.trees().iter() {
         memtables.of(tree.id).for_each(|memtable| tree.adopt(memtable.clone()));
@@ -180,7 +180,7 @@ fn table_cache(
     ))
 }
 
-/// What the default keyspace is asked to be must be what it was made as.
+/// Checks that the options for the default keyspace agree with those it was made with.
 fn check_default(state: &ManifestState, asked: &KeyspaceOptions) -> Result<()> {
     match state.keyspaces.get(&KeyspaceId::DEFAULT) {
         Some(keyspace) => check_agrees(&keyspace.record, asked),
@@ -209,21 +209,22 @@ pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> 
     Ok(())
 }
 
-/// What the trees of a database share: each of 10,000 counts.
+/// The services that the trees of a database share, since each byte of a tree counts where there
+/// are 10,000.
 pub struct Services {
     pub host: Arc<Host>,
     pub env: Arc<Env>,
     pub tables: Arc<TableCache>,
     pub blocks: Arc<BlockCache>,
     pub chunks: Arc<ChunkPool>,
-    /// That of keyspaces without one of their own.
+    /// The policy of keyspaces without one of their own.
     pub policy: Arc<Policy>,
-    /// The sizes that go with it.
+    /// The sizes that belong to it.
     pub sizes: Arc<PlanSettings>,
 }
 
 impl Services {
-    /// Opens a keyspace over its version. `before`: what reads of an earlier version see.
+    /// Opens a keyspace over its version. `before`: the view that reads of an earlier version have.
     ///
     /// # Errors
     /// `InvalidArgument` for a comparator that is not registered.
@@ -237,8 +238,8 @@ impl Services {
         Ok(self.tree_in(order, keyspace, components, before))
     }
 
-    /// A tree of nothing in the place of the default keyspace, which every handle of a
-    /// database begins with, where that was left out: all that is done with it fails.
+    /// An empty tree in the place of the default keyspace, where that was left out, since every
+    /// handle of a database begins with it. Every operation on it fails.
     fn substitute(&self, left_out: &[KeyspaceRecord]) -> Result<Option<Arc<Tree>>> {
         let default = left_out.iter().find(|record| record.id == KeyspaceId::DEFAULT);
         let Some(record) = default else { return Ok(None) };
@@ -274,8 +275,8 @@ impl Services {
         let settings =
             KeyspaceSettings::from_text_known(keyspace.settings.as_deref().unwrap_or(""));
         let (policy, sizes) = self.policy_of(&settings);
-        // Without it operands stay as they are, whatever is flushed or merged, and
-        // a read that would have to apply them fails.
+        // Without an operator operands stay as they are in flushes and merges, and a read that
+        // would have to apply them fails.
         let operator =
             record.merge_operator.as_ref().and_then(|n| components.merge_operator(n).ok());
         let reads = Arc::new(ReadOwner {
@@ -307,8 +308,8 @@ impl Services {
     }
 }
 
-/// Is in the queue until the log of this open is made, and for good where
-/// the database is read-only: every write is refused before it is asked.
+/// The log in the queue until the log of this open is made, and for good where the database is
+/// read-only. Every write is refused before this log is used.
 struct NoLog;
 
 impl LogFile for NoLog {

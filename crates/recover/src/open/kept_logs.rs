@@ -1,23 +1,23 @@
-//! Logs of which an open for writing left whole batches out, since they lie behind a gap: bytes
+//! Logs from which an open for writing left out whole batches, since they lie behind a gap: bytes
 //! that are no record, or sequence numbers that are missing.
 //!
-//! What was not synced has no promise, and a log gives back a prefix of what was written. A power
-//! loss takes sectors in any order, and writers fill their slots in any order; so a few whole
-//! batches behind the last record are what such a crash leaves, and no open fails for them. A
-//! damaged byte in what was never synced looks the same, and may have nearly all of the log
-//! behind it. Nothing tells one from the other: so each of them is reported, and an open for
-//! writing, whose next log takes the place of the old ones, keeps a log that has any in `lost/`.
+//! Writes that were not synced are not promised, and a log gives back a prefix of its writes. A
+//! power loss takes sectors in any order, and writers fill their slots in any order. So such a
+//! crash may leave a few whole batches behind the last record, and no open fails for them. A
+//! damaged byte in the part that was never synced looks the same, and nearly all of the log may be
+//! behind it. The two cases cannot be told apart. So each of them is reported, and an open for
+//! writing, whose next log replaces the old ones, keeps a log that has such batches in `lost/`.
 //!
-//! That is bounded. Of more than [`KEPT_MAX`] logs that opens have kept, those with the fewest
-//! batches go: crash after crash does not push out the one in which there is something to look
-//! for. Where what is free is not twice what the log takes, it is not kept, which is reported.
+//! The number of kept logs is bounded. When opens have kept more than [`KEPT_MAX`] logs, those with
+//! the fewest batches are removed: repeated crashes do not push out the one with batches to look
+//! for. Where free space is less than twice the log's size, the log is not kept, which is reported.
 //!
-//! A log is linked into `lost/` when all that was taken over of it is in durable tables, and
-//! before a manifest without it is in force; its name in the directory goes after that, as every
-//! old log's does. There it has a name that is no log's, and nothing reads it again.
+//! A log is linked into `lost/` when all the batches that were taken over are in durable tables,
+//! and before a manifest without it is in force. Its name in the directory is removed after that,
+//! as every old log's is. In `lost/` its name is no log's, and nothing reads it again.
 //!
-//! Owns: which logs are kept, and where. Never does: find a gap (`format/src/log`), or decide what
-//! a log gives back (`replay.rs`).
+//! Owns: the choice of the logs that are kept, and their place. Never does: find a gap
+//! (`format/src/log`), or decide which records a log gives back (`replay.rs`).
 
 use crate::found::originals::{self, Originals};
 use crate::open::undo::MARGIN_BYTES;
@@ -30,26 +30,26 @@ use windrow_read::left_out::RecordsLeftOut;
 use windrow_store::host::Host;
 use windrow_store::host::listing::Listing;
 
-/// How many logs that opens have kept stay in `lost/`.
+/// The number of logs kept by opens that stay in `lost/`.
 const KEPT_MAX: usize = 8;
 
-/// Between the name of a log in `lost/` and how many batches were left out of it.
+/// Between the name of a log in `lost/` and the number of batches that were left out.
 const MARK: &str = ".left-out-";
 
-/// Logs that an open for writing keeps.
+/// The logs that an open for writing keeps.
 #[derive(Default)]
 pub struct Keep {
     originals: Originals,
-    /// Their places in `lost/`, by number.
+    /// Their paths in `lost/`, by number.
     places: BTreeMap<FileNumber, PathBuf>,
 }
 
 impl Keep {
-    /// Has the logs of which something was left out kept, if there is room. All that was taken
-    /// over of them is in durable tables.
+    /// Links the logs with batches that were left out, if there is room. All batches that were
+    /// taken over are in durable tables.
     ///
     /// # Errors
-    /// `Io`; nothing was taken away.
+    /// `Io`; nothing was removed.
     pub fn link(host: &Host, left_out: &[RecordsLeftOut]) -> Result<Keep> {
         let mut keep = Keep::default();
         for records in left_out {
@@ -75,16 +75,16 @@ impl Keep {
         self.originals.extend(one);
     }
 
-    /// Has the logs that are yet to be moved stay where they are until then.
+    /// Takes the logs that will be moved out of `listing`, so that none is removed before.
     pub fn spare(&self, listing: &mut Listing) {
         self.originals.spare(listing);
     }
 
-    /// Moves the logs that could not be linked, has the older ones go that are too many, and
-    /// says where each is kept. The manifest in force does without them.
+    /// Moves the logs that could not be linked, removes older ones beyond the bound, and sets where
+    /// each log is kept. The manifest in force does without them.
     ///
     /// # Errors
-    /// What the file system said.
+    /// The error of the file system.
     pub fn finish(mut self, host: &Host, left_out: &mut [RecordsLeftOut]) -> Result<()> {
         self.originals.finish(&host.env, &host.dir)?;
         for records in left_out {
@@ -96,8 +96,8 @@ impl Keep {
         Ok(())
     }
 
-    /// Removes logs that earlier opens kept, down to [`KEPT_MAX`] with those of this one. One
-    /// that cannot be removed stays until the next time.
+    /// Removes logs that earlier opens kept, down to [`KEPT_MAX`] together with those of this one.
+    /// One that cannot be removed stays until the next open.
     fn remove_least(&self, host: &Host) {
         let lost = originals::lost(&host.dir);
         let Ok(there) = host.env.fs.list(&lost) else { return };
@@ -115,8 +115,8 @@ impl Keep {
     }
 }
 
-/// Removes the logs that opens have kept, and `lost/` if nothing else is in it: the database
-/// goes, and its files with it.
+/// Removes the logs that opens have kept, and `lost/` if nothing else is in it, since the database
+/// is destroyed with its files.
 ///
 /// # Errors
 /// `Io`.
@@ -131,11 +131,11 @@ pub(crate) fn remove_all(env: &Env, dir: &Path) -> Result<()> {
     if others.is_empty() { env.fs.remove_dir(&lost) } else { Ok(()) }
 }
 
-/// The log, and how many batches were left out of it, by its name in `lost/`.
+/// Splits a name in `lost/` into the log and the number of batches that were left out.
 fn parse(name: &str) -> Option<(FileNumber, u64)> {
     let (log, batches) = name.split_once(MARK)?;
     let (kind, number) = names::parse(log)?;
-    // Another file of the name was there: a copy's number follows.
+    // Another file had this name: the number of the copy follows.
     let batches = batches.split('.').next()?.parse().ok()?;
     (kind == FileKind::Wal).then_some((number, batches))
 }

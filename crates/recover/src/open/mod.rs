@@ -1,18 +1,17 @@
-//! Opening: from what lies in a directory to an open database.
+//! Opening: from the files of a directory to an open database.
 //!
-//! lock -> CURRENT -> fold the manifest -> check files -> replay the logs ->
-//! tables for what was replayed -> new manifest -> CURRENT -> remove orphans
-//! -> new log. Nothing found at open is ever appended to (rule R2), and
-//! what was replayed is in synced tables before the first acknowledgement
-//! (R3), since the page cache may show bytes that the device lacks. The old
-//! logs go before the new one comes: on a device that is nearly full their
-//! room is the room there is. What an open that fails takes back: `undo.rs`.
+//! lock -> CURRENT -> fold the manifest -> check files -> replay the logs -> tables of the replayed
+//! entries -> new manifest -> CURRENT -> remove orphans -> new log. No file that was found is ever
+//! appended to (rule R2). The replayed entries are in synced tables before the first
+//! acknowledgement (R3), since the page cache may show bytes that the device lacks. The old logs
+//! are removed before the new one is made: on a device that is nearly full there is no other room.
+//! An open that fails removes the files that it made: `undo.rs`.
 //!
-//! A read-only open shows a moment, as a follower does (`assemble::show`): what the logs hold is
-//! kept in memory, and nothing at all is written.
+//! A read-only open shows a moment, as a follower does (`assemble::show`): the entries of the logs
+//! are kept in memory, and nothing at all is written.
 //!
-//! Owns: the order of an open. Never does: judge a file by itself; the files of this
-//! folder do, one question each.
+//! Owns: the order of an open. Never does: judge a file by itself; the files of this folder do, one
+//! question each.
 
 pub mod assemble;
 pub mod kept_logs;
@@ -56,8 +55,8 @@ pub struct Opened {
 /// Opens or creates the database in `dir`.
 ///
 /// # Errors
-/// Whatever keeps it from being opened; the directory is then as it was, but
-/// for files that the next open removes.
+/// Any error that keeps it from being opened. The directory is then as it was, but for files that
+/// the next open removes.
 pub fn open(dir: &Path, options: Options) -> Result<Opened> {
     options.validate()?;
     let Options { components, settings, .. } = &options;
@@ -185,7 +184,7 @@ fn replay_logs(
     }
 }
 
-/// Keeps what the logs hold in memory, as a follower does.
+/// Keeps the entries of the logs in memory, as a follower does.
 fn show_logs(
     database: &Database,
     state: &ManifestState,

@@ -1,8 +1,8 @@
 //! Replay: the records of the logs into tables of level 0.
 //!
-//! What is read goes to memtables, and from there into tables as soon as they are full, also
-//! within a batch: an older version, or a larger budget, let in batches that this budget cannot
-//! hold. A part of one is in force only when the whole open is.
+//! The records go to memtables, and from there into tables as soon as the memtables are full, also
+//! within a batch: an older version, or a larger budget, accepted batches that this budget cannot
+//! hold. A part of a batch is in force only when the whole open is.
 //!
 //! Owns: the memtables of an open for writing, and of a repair. Never does: judge a record
 //! (`log/at_rest.rs`).
@@ -27,18 +27,18 @@ use windrow_store::merge::filters::OutputFilters;
 use windrow_store::merge::raw::raw_tables;
 use windrow_store::tree::Tree;
 
-/// What repair has of the logs.
+/// The result that repair has of the logs.
 pub struct Salvaged {
     pub(crate) replayed: Replayed,
-    /// Logs of which something was not taken over, and why.
+    /// Logs from which records were not taken over, and why.
     pub(crate) problems: Vec<(FileNumber, Error)>,
-    /// Up to which byte each other log is valid.
+    /// The byte up to which each other log is valid.
     pub ends: BTreeMap<FileNumber, u64>,
     pub(crate) raw: RawTables,
 }
 
-/// Tables of the entries that are in logs, by keyspace; each with the number
-/// of gaps in the logs before it.
+/// Tables of the entries that are in logs, by keyspace, each with the number of gaps in the logs
+/// before it.
 pub type RawTables = BTreeMap<KeyspaceId, Vec<(u32, File)>>;
 
 /// A replay under way.
@@ -47,7 +47,7 @@ pub struct Replay<'a> {
     tables: Tables<'a>,
 }
 
-/// Where what is read goes.
+/// The memtables and tables that the records go to.
 struct Tables<'a> {
     database: &'a Database,
     state: &'a ManifestState,
@@ -58,15 +58,15 @@ struct Tables<'a> {
     last_seq: SeqNo,
     /// How many gaps a rebuild has passed.
     gaps: u32,
-    /// Of a rebuild: tables of what the logs hold, entry by entry. They are no part of a tree yet.
+    /// Of a rebuild: tables of the logs' entries, one by one. They are no part of a tree yet.
     raw: RawTables,
-    /// A table could not be written. What the memtables held may be gone by then, so the replay
-    /// ends; it says nothing of the log that was being read.
+    /// The error of a table that could not be written. The entries of the memtables may be lost by
+    /// then, so the replay ends. The error says nothing of the log that was being read.
     failed: Option<Error>,
 }
 
 impl<'a> Replay<'a> {
-    /// A replay of the logs that `state`, folded from `manifest`, asks for.
+    /// A replay of the logs that `state`, folded from `manifest`, names.
     pub(crate) fn of_open(
         database: &'a Database,
         state: &'a ManifestState,
@@ -80,7 +80,7 @@ impl<'a> Replay<'a> {
         Replay::new(database, state, Purpose::Repair)
     }
 
-    /// The same where the manifest is lost.
+    /// A replay for a repair whose manifest is lost.
     pub(crate) fn of_rebuild(
         database: &'a Database,
         state: &'a ManifestState,
@@ -105,10 +105,10 @@ impl<'a> Replay<'a> {
         Replay { logs, tables }
     }
 
-    /// Replays the logs, oldest first, up to the first damage, or gap that is an end.
+    /// Replays the logs, oldest first, up to the first damage, or up to a gap that ends them.
     ///
     /// # Errors
-    /// What writing a table said, or opening a log, which may be whole.
+    /// The errors of writing a table, and of opening a log, which may be whole.
     pub(crate) fn run_tolerant(mut self, logs: &BTreeMap<FileNumber, PathBuf>) -> Result<Salvaged> {
         for (&number, path) in logs {
             if let Err(error) = self.log(number, path) {
@@ -160,7 +160,7 @@ impl Tables<'_> {
             self.gaps += 1;
         }
         if !matches!(self.purpose, Purpose::Open(_)) {
-            // What goes on behind a batch that is not sound takes none of it.
+            // If any operation of a batch behind a gap is damaged, none is taken.
             batch.ops.clone().try_for_each(|op| keyspace(self.state, op?.keyspace).map(drop))?;
         }
         let last_seq = batch.next_seq() - 1;
@@ -179,8 +179,8 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// The memtable for an operation; `None` where its effect is in tables
-    /// already, or its keyspace was dropped.
+    /// The memtable for an operation; `None` where its effect is in tables already, or its keyspace
+    /// was dropped.
     fn memtable(&mut self, id: KeyspaceId, seq: SeqNo) -> Result<Option<Arc<Memtable>>> {
         let Some(keyspace) = keyspace(self.state, id)? else { return Ok(None) };
         if seq <= keyspace.version.flushed_through {
@@ -196,8 +196,7 @@ impl Tables<'_> {
         Ok(Some(memtable))
     }
 
-    /// Empties the memtables. What keeps it from that is no damage of the log
-    /// that is being read.
+    /// Empties the memtables. An error of that is no damage of the log that is being read.
     fn put_away(&mut self) -> Result<()> {
         let written = match self.purpose {
             Purpose::Rebuild(_) => self.write_raw(),
@@ -217,7 +216,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Writes what is in the memtables to level 0.
+    /// Writes the entries of the memtables to level 0.
     fn store(&mut self) -> Result<()> {
         let memtables = std::mem::take(&mut self.memtables);
         let last_seq = self.last_seq;
@@ -226,7 +225,7 @@ impl Tables<'_> {
             let tree = self.database.tree(id)?;
             memtable.freeze(last_seq);
             let flushed = match self.write_level0(&tree, &memtable) {
-                // Those that are written and not finished yet hold some.
+                // Tables that are written and not finished yet hold some descriptors.
                 Err(error) if is_out_of_descriptors(&error) && !written.is_empty() => {
                     self.install(std::mem::take(&mut written), last_seq)?;
                     self.write_level0(&tree, &memtable)
@@ -250,7 +249,7 @@ impl Tables<'_> {
         self.database.jobs.write_level0(tree, memtable, filters)
     }
 
-    /// Makes tables durable, all at once, and part of their trees.
+    /// Makes tables durable, all at once, and adds them to their trees.
     fn install(&self, mut written: Vec<(Arc<Tree>, Flushed)>, last_seq: SeqNo) -> Result<()> {
         let unfinished = written.iter_mut().flat_map(|(_, flushed)| flushed.take_unfinished());
         self.database.jobs.finish_tables(unfinished.collect())?;

@@ -1,14 +1,15 @@
-//! The reserve: a file of nothing, so that a full device does not keep a
-//! database closed. An open that may not find the room it needs gives it up
-//! first; one that has room to spare makes it again at its end.
+//! The reserve: a file of reserved space, so that a full device does not keep a database closed. An
+//! open that may not find the room it needs gives it up first. One that has room to spare makes it
+//! again at its end.
 //!
-//! Recovery writes before it can delete: tables of what it replays, a manifest,
-//! a log. Only then do the old logs go. Rejected: giving the reserve up once
-//! something has failed, and trying again: by then all logs were replayed for
-//! nothing, and each thing that can fail would need to know of the second try.
-//! Owns: the file `RESERVE`. Nothing refers to it, its name is never synced, and
-//! whatever happens to it is harmless. Never does: give it up under a running
-//! database, but where that is resumed (`resume.rs`).
+//! Recovery writes before it can delete: tables of the replayed entries, a manifest, a log. The old
+//! logs are removed only then. Rejected: giving the reserve up once something has failed, and
+//! trying again. By then all logs were replayed in vain, and each step that can fail would need to
+//! know of the second try.
+//!
+//! Owns: the file `RESERVE`. No file refers to it, its name is never synced, and its loss is
+//! harmless. Never does: give it up under a running database, except where that is resumed
+//! (`resume.rs`).
 
 use crate::found::remains::remove_ours;
 use crate::open::undo::{Attempt, MARGIN_BYTES};
@@ -17,8 +18,8 @@ use windrow_format::names;
 use windrow_store::host::Host;
 use windrow_store::host::listing::Listing;
 
-/// Gives the reserve up where a recovery of these files may lack room. What
-/// is replayed takes about as much in tables as it does in logs.
+/// Gives the reserve up where a recovery of these files may lack room. The replayed entries take
+/// about as much in tables as they do in logs.
 ///
 /// # Errors
 /// `Io`.
@@ -36,10 +37,9 @@ pub(super) fn release_if_short(host: &Host, attempt: &Attempt, listing: &Listing
     host.env.fs.sync_dir(&host.dir)
 }
 
-/// Makes the reserve that the settings ask for, if there is room for it and
-/// for going on in a log of `log_bytes`. One that is there stays as it is; one
-/// that nobody asks for any more goes. Best effort: a database without one is as
-/// sound.
+/// Makes the reserve that the settings ask for, if there is room for it and for going on in a log
+/// of `log_bytes`. One that is there stays as it is, and one that no setting asks for any more is
+/// removed. Best effort: a database without one is as sound.
 pub(super) fn restore(host: &Host, log_bytes: u64, listing: &Listing) {
     let path = host.dir.join(names::RESERVE);
     let fs = &host.env.fs;
@@ -57,7 +57,7 @@ pub(super) fn restore(host: &Host, log_bytes: u64, listing: &Listing) {
     }
     let needed = wanted + log_bytes + MARGIN_BYTES;
     if wanted > 0 && fs.free_bytes(&host.dir).is_ok_and(|free| needed <= free) {
-        // As a log is: of reserved space, which is all that is wanted of it.
+        // Made like a log, by reserving space. No more is wanted of the file.
         let made = fs.create_log(&path, wanted).and_then(|file| file.reserve(wanted));
         if made.is_err() {
             let _ = fs.remove(&path);

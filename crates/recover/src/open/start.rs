@@ -1,8 +1,9 @@
 //! Beginning to write: a new manifest, a new log, and the timers.
 //!
-//! Owns: their order. The manifest comes first ([`Catalog::begin`]) and is in force
-//! before the log is made, so that the logs of before can go in between: on a
-//! device that is nearly full their room is the room there is.
+//! The manifest comes first ([`Catalog::begin`]) and is in force before the log is made, so that
+//! the old logs can be removed in between: on a device that is nearly full there is no other room.
+//!
+//! Owns: their order. Never does: replay a log, or write a table.
 //!
 //! [`Catalog::begin`]: windrow_store::catalog::Catalog::begin
 
@@ -21,15 +22,15 @@ use windrow_store::jobs::for_reads;
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
 
-/// How often files are looked for that readers have let go, in ms.
+/// How often an idle database looks for files that readers have released, in ms.
 const READERS_LOOK_MS: u64 = 1_000;
 
-/// Makes what was replayed durable, starts a new manifest and a new log,
-/// and removes what neither names.
+/// Makes the replayed entries durable, starts a new manifest and a new log, and removes the files
+/// that neither names.
 ///
 /// # Errors
-/// `ReadOnly` where the replay kept what it found in memory, or a sync of its
-/// tables failed: a manifest would name less than the logs hold. `Io`, `NoSpace`.
+/// `ReadOnly` where the replay kept its entries in memory, or a sync of its tables failed: a
+/// manifest would name less than the logs hold. `Io`, `NoSpace`.
 pub(crate) fn start_writing(
     database: &Arc<Database>,
     listing: &Listing,
@@ -55,7 +56,7 @@ pub(crate) fn start_writing(
     Ok(())
 }
 
-/// That all of the replay is in tables, and that no file number that was found in the
+/// Checks that all replayed entries are in tables, and that no file number that was found in the
 /// directory can be given out.
 pub fn check_replayed(database: &Database, listing: &Listing) -> Result<()> {
     for tree in database.trees().iter() {
@@ -70,8 +71,8 @@ pub fn check_replayed(database: &Database, listing: &Listing) -> Result<()> {
     Ok(())
 }
 
-/// Work that only time brings: entries that expire in an idle database, and
-/// the sync of the log, as often as the settings ask.
+/// Starts the work that only time brings: entries that expire in an idle database, and the sync of
+/// the log, as often as the settings ask.
 fn start_timers(database: &Database) {
     let scheduler = Arc::downgrade(&database.scheduler);
     let look = move || {
@@ -99,7 +100,7 @@ fn start_timers(database: &Database) {
     let pipeline = Arc::downgrade(&database.pipeline);
     let sync = move || match pipeline.upgrade() {
         Some(pipeline) => {
-            // It goes on where writing is off: that may end.
+            // The timer goes on while writing is off, since writing may be turned on again.
             pipeline.workers.contain(|| pipeline.segments.sync());
             !pipeline.workers.gate.is_closing()
         }

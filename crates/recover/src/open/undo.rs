@@ -1,12 +1,14 @@
-//! What an open that fails takes back: the files that it made, so that a device
-//! that was full is not fuller after each attempt, and what room it needs.
+//! Undoing an open that fails: it removes the files that the open made, so that a device that was
+//! full is not fuller after each attempt, and reports the room that an open needs.
 //!
-//! Every file of the attempt has a number that was not in use when it began
-//! (rule R8), so those are looked for and not noted one by one. Nothing is
-//! removed once CURRENT names a manifest of the attempt, or where that cannot
-//! be told: what was made is in force then, and the next open goes on from it.
-//! Their numbers may be given out again: what CURRENT names has another uid.
-//! Never does: remove a file that was there before.
+//! Every file of the attempt has a number that was not in use when it began (rule R8), so the files
+//! are found by number and not noted one by one. No file is removed once CURRENT names a manifest
+//! of the attempt, or where that cannot be told: the new files are in force then, and the next open
+//! goes on from them. The numbers of removed files may be given out again, since the files that
+//! CURRENT names have another uid.
+//!
+//! Owns: the removal of these files, and the estimate of the room. Never does: remove a file that
+//! was there before.
 
 use crate::found::read_current;
 use windrow_base::{Error, ErrorKind, FileNumber, debug_invariant};
@@ -18,10 +20,10 @@ use windrow_store::catalog::Catalog;
 use windrow_store::host::Host;
 use windrow_store::host::listing::Listing;
 
-/// Room for a manifest, the first step of a log, and for what a file system takes for itself.
+/// Room for a manifest, for the first step of a log, and for the file system itself.
 pub(crate) const MARGIN_BYTES: u64 = 1 << 20;
 
-/// An open under way.
+/// An open in progress.
 pub struct Attempt {
     /// The first file number that it gives out.
     first: FileNumber,
@@ -30,7 +32,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Begins to write to what was found.
+    /// Begins an attempt to write to a database that was found.
     pub fn begin(host: &Host, catalog: &Catalog) -> Attempt {
         let catalog = catalog.lock();
         let state = catalog.state();
@@ -39,7 +41,7 @@ impl Attempt {
         Attempt { first, log_number: state.clean_close.is_none().then_some(state.log_number) }
     }
 
-    /// Removes what a failed attempt made, and says what it lacked.
+    /// Removes the files of a failed attempt. Adds the room that it lacked to the error.
     pub(crate) fn undo(&self, host: &Host, listing: &Listing, error: Error) -> Error {
         if host.next_file.load(Ordering::Relaxed) > self.first {
             self.remove_own(host);
@@ -50,7 +52,7 @@ impl Attempt {
         }
     }
 
-    /// Removes what the attempt made, unless it may be in force: then its names.
+    /// Removes the files of the attempt. Returns their names instead where they may be in force.
     pub(crate) fn remove_own(&self, host: &Host) -> Vec<String> {
         let Ok(made) = Listing::read(&host.env, &host.dir) else { return Vec::new() };
         let own = self.first..;
@@ -66,7 +68,7 @@ impl Attempt {
         let alien = own.iter().find(|name| number_of(name) < Some(self.first));
         debug_invariant!(R8, alien.is_none(), "{alien:?} was there before the attempt");
         for name in own {
-            // One that stays is removed by the next open.
+            // A file that cannot be removed is removed by the next open.
             let _ = host.env.fs.remove(&host.dir.join(name));
         }
         Vec::new()
@@ -89,8 +91,8 @@ impl Attempt {
         )
     }
 
-    /// What an open takes before it can remove anything: tables of what is in the
-    /// logs, a manifest; and then the first step of a log, in bytes.
+    /// The bytes that an open needs before it can remove anything (tables of the logs' entries, and
+    /// a manifest), and for the first step of a log after that.
     pub(crate) fn needs_bytes(&self, host: &Host, listing: &Listing) -> u64 {
         let first = self.log_number.unwrap_or(FileNumber::MAX);
         let logs = listing.wals.range(first..).map(|&wal| log_bytes(host, wal));
@@ -98,7 +100,7 @@ impl Attempt {
     }
 }
 
-/// What a log holds, in bytes: its length says what it may come to hold.
+/// The valid bytes of a log. Its length is the space reserved for it.
 fn log_bytes(host: &Host, number: FileNumber) -> u64 {
     let path = host.dir.join(names::wal(number));
     let file = host.env.fs.open(&path, ReadOptions::default());
@@ -109,8 +111,8 @@ fn log_bytes(host: &Host, number: FileNumber) -> u64 {
     reader.valid_bytes()
 }
 
-/// What a resume takes at most, before the old logs go, with so much in memory,
-/// in bytes.
+/// The bytes that a resume needs at most, with `in_memory` bytes unflushed, before the old logs are
+/// removed.
 pub(crate) fn resume_needs_bytes(in_memory: u64) -> u64 {
     MARGIN_BYTES + in_memory
 }

@@ -1,8 +1,8 @@
-//! Evidence: what tables and logs say of themselves where the manifest is lost, and the
-//! state that follows from it.
+//! Evidence: the metadata in tables and logs where the manifest is lost, and the state that follows
+//! from it.
 //!
-//! Owns: which keyspaces there are. Never does: read an entry of a table, or decide what of
-//! a table counts (`rebuild.rs`).
+//! Owns: the list of keyspaces. Never does: read an entry of a table, or decide which entries of a
+//! table count (`rebuild.rs`).
 
 use super::findings::Findings;
 use super::identity::Identity;
@@ -22,22 +22,22 @@ use windrow_read::options::{KeyspaceOptions, KeyspaceSettings};
 use windrow_store::manifest::record::DEFAULT_KEYSPACE;
 use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 
-/// What the files say of themselves.
+/// The metadata that the files hold themselves.
 #[derive(Default)]
 pub(super) struct Evidence {
-    /// Of each table; `None`: nothing.
+    /// The properties of each table; `None` where they cannot be read.
     pub(super) tables: BTreeMap<FileNumber, Option<Properties>>,
-    /// What says that a gap in the logs is no end.
+    /// The proof that a gap in the logs does not end them.
     pub(super) proof: Proof,
 }
 
 impl Evidence {
-    /// Looks at all tables and logs. Returns, with what they say, a state of which only
-    /// the keyspaces are known: those of which there is a table, or an operation in a log.
+    /// Looks at all tables and logs. Returns their metadata, and a state in which only the
+    /// keyspaces are known: those that have a table, or an operation in a log.
     ///
     /// # Errors
-    /// What a table could not be opened for: it may be whole. `InvalidArgument` for a
-    /// comparator that is not registered.
+    /// The error of opening a table, which may be whole. `InvalidArgument` for a comparator that is
+    /// not registered.
     pub(super) fn gather(site: &Site<'_>, findings: &mut Findings) -> Result<(Evidence, Found)> {
         findings.report.manifest_rebuilt = true;
         let mut evidence = Evidence::default();
@@ -56,7 +56,7 @@ impl Evidence {
         evidence.proof.seq = tables.map(|table| table.seq_max).max().unwrap_or(0);
         for &number in &site.listing.wals {
             let mut found = BTreeSet::new();
-            // What is damaged is reported as it is replayed.
+            // Damage is reported as the log is replayed.
             let _ = evidence.keyspaces_of_log(site, number, &mut found);
             for id in found {
                 if comparators.contains_key(&id) {
@@ -96,8 +96,8 @@ impl Evidence {
         Ok((evidence, Found { state, database_uid, manifest, current, left_out }))
     }
 
-    /// Leaves out the tables that were made for another database, and has them kept and
-    /// reported. Gives the identity of this one.
+    /// Leaves out the tables that were made for another database. They are kept and reported.
+    /// Returns the identity of this one.
     fn leave_others_out(&mut self, site: &Site<'_>, findings: &mut Findings) -> Identity {
         let known = self.tables.iter().filter_map(|(n, p)| Some((*n, p.as_ref()?)));
         let identity = Identity::find(site, known);
@@ -116,8 +116,8 @@ impl Evidence {
         identity
     }
 
-    /// Adds the keyspaces that a log has operations of, as far as it can be
-    /// read, and notes what it says of older logs.
+    /// Adds the keyspaces that a log has operations of, as far as it can be read, and notes its
+    /// statement about older logs.
     fn keyspaces_of_log(
         &mut self,
         site: &Site<'_>,
@@ -141,10 +141,10 @@ impl Evidence {
     }
 }
 
-/// What a table says of itself, whatever else of it is damaged.
+/// The properties of a table, even if other parts of it are damaged.
 ///
 /// # Errors
-/// What kept it from being opened: it may be whole.
+/// The error of opening it: it may be whole.
 pub(super) fn look_at(site: &Site<'_>, number: FileNumber) -> Result<Option<Properties>> {
     let file = site.env.fs.open(&site.table_path(number), ReadOptions::default())?;
     let custom = site.options.components.comparators.iter().cloned().map(KeyOrder::Custom);

@@ -1,6 +1,6 @@
-//! What a repair has found so far, and what it keeps.
+//! The findings of a repair so far, and the files that it keeps.
 //!
-//! Owns: the report as it grows, and which files are kept as they were
+//! Owns: the report as it grows, and the choice of the files that are kept as they were
 //! (`originals.rs`). Never does: judge a file.
 
 use super::report::{DamagedLog, RepairReport};
@@ -10,22 +10,22 @@ use windrow_base::{Error, FileNumber};
 use windrow_format::names;
 use windrow_plan::tree::File;
 
-/// What a repair has found so far.
+/// The findings of a repair so far.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) report: RepairReport,
     pub(super) originals: Originals,
-    /// Not all that the logs hold was taken over: they are kept.
+    /// Whether some records of the logs were not taken over: all logs are kept then.
     logs_in_doubt: bool,
 }
 
 impl Findings {
-    /// Something is wrong.
+    /// Adds a problem.
     pub(super) fn problem(&mut self, error: Error) {
         self.report.problems.push(error);
     }
 
-    /// What was saved of a damaged table.
+    /// Counts the entries that were saved of a damaged table.
     pub(super) fn count_saved(&mut self, saved: &[File]) {
         match saved.is_empty() {
             true => self.report.tables_lost += 1,
@@ -34,7 +34,7 @@ impl Findings {
         self.report.entries_salvaged += saved.iter().map(|f| f.entries).sum::<u64>();
     }
 
-    /// A table was made for another database: it is left out, kept and reported.
+    /// Leaves out a table that was made for another database: it is kept and reported.
     pub(super) fn another_databases(
         &mut self,
         site: &Site<'_>,
@@ -54,7 +54,7 @@ impl Findings {
         self.keep_original(name);
     }
 
-    /// Has all logs kept and reported: something in them was perhaps not taken over.
+    /// Reports all logs, and marks them to be kept: records in them were perhaps not taken over.
     pub(super) fn doubt_logs(&mut self, site: &Site<'_>) {
         self.logs_in_doubt = true;
         for &number in &site.listing.wals {
@@ -75,7 +75,7 @@ impl Findings {
         }
     }
 
-    /// Has a file of which not everything was taken over kept in `lost/`.
+    /// Keeps a file from which not everything was taken over in `lost/`.
     pub(super) fn keep_original(&mut self, name: String) {
         self.originals.add(name);
     }

@@ -1,11 +1,12 @@
-//! Which database it is that is repaired, and which tables in its directory are another's.
+//! The identity of the database that is repaired, and the tables in its directory that belong to
+//! another one.
 //!
-//! CURRENT has the database's uid, which is the same in its copies, and each table has that
-//! of the database that it was made for. CURRENT is believed where another file of the directory
-//! bears it out: a table with that uid, or a manifest or log that knows the manifest that it
-//! names. Otherwise the uid is that of most of the tables.
+//! CURRENT has the database's uid, which is the same in its copies, and each table has the uid of
+//! the database that it was made for. CURRENT counts where another file of the directory confirms
+//! it: a table with that uid, or a manifest or log that knows the manifest that CURRENT names.
+//! Otherwise the uid is that of most of the tables.
 //!
-//! Tables of earlier versions do not say whose they are, and count.
+//! Tables of earlier versions do not name their database, and count as this one's.
 //!
 //! Owns: that judgement. Never does: read an entry, or move a file.
 
@@ -23,18 +24,18 @@ use windrow_format::table::Properties;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identity {
     pub(super) uid: u64,
-    /// Some tables have another one, and nothing but their number says which is right.
+    /// Whether some tables have another uid, and only their numbers decide which is right.
     pub(super) is_assumed: bool,
 }
 
 impl Identity {
-    /// The identity that the files of a directory give, with what their tables say. Drawn at
-    /// random where nothing says any.
+    /// The identity that follows from the files of a directory and the properties of its tables. It
+    /// is drawn at random where none of them has one.
     pub(super) fn find<'p>(
         site: &Site<'_>,
         tables: impl Iterator<Item = (FileNumber, &'p Properties)>,
     ) -> Identity {
-        // How many tables have each uid, and the newest of them.
+        // The number of tables with each uid, and the newest of them.
         let mut uids: BTreeMap<u64, (u64, FileNumber)> = BTreeMap::new();
         for (number, uid) in tables.filter_map(|(n, p)| Some((n, p.database_uid?))) {
             let (count, newest) = uids.entry(uid).or_default();

@@ -1,29 +1,26 @@
-//! Lineage: which entries of a key count in a repair without a manifest.
+//! Lineage: the entries of a key that count in a repair without a manifest.
 //!
-//! Nothing then says which tables are part of the tree. The directory may also
-//! have tables that merges have replaced, outputs of merges and flushes that were
-//! cut short, and logs of entries that are in tables as well. A read finds the
-//! newest value or tombstone and the merge operands above it. So only one thing
-//! can go wrong: an operand counts twice, by itself, and within an entry that a
-//! flush or merge made of several. (That entry has the sequence number of the
-//! newest of them.) These rules are applied from the newest entry down:
+//! Then nothing says which tables are part of the tree. The directory may also have tables that
+//! merges have replaced, outputs of merges and flushes that were cut short, and logs of entries
+//! that are in tables as well. A read finds the newest value or tombstone and the merge operands
+//! above it. So only one thing can go wrong: an operand counts twice, by itself, and within an
+//! entry that a flush or merge made of several. (That entry has the sequence number of the newest
+//! of them.) These rules are applied from the newest entry down:
 //!
-//! 1. Of the entries of one sequence number a value or tombstone wins, since it
-//!    contains all older ones; then the entry of the newest table.
-//! 2. Once an operand of a table counts, older operands count only from that
-//!    table, and from tables that it was not made of.
-//! 3. Operands of a log are never combined. They count in place of a table's
-//!    operand that is their combination.
-//! 4. Tables of an earlier version of the format do not name the tables that they
-//!    were made of, so that rule 2 cannot be applied. An operand of such a table
-//!    counts if the other table has a value or tombstone below: the merge would
-//!    have applied the operand to that. Otherwise it is left out, and reported.
+//! 1. Of the entries of one sequence number a value or tombstone wins, since it contains all older
+//!    ones; then the entry of the newest table.
+//! 2. Once an operand of a table counts, older operands count only from that table, and from tables
+//!    that are not among its inputs.
+//! 3. Operands of a log are never combined. They count in place of a table's operand that is their
+//!    combination.
+//! 4. Tables of an earlier version of the format do not name their inputs, so that rule 2 cannot be
+//!    applied. An operand of such a table counts if the other table has a value or tombstone below:
+//!    the merge would have applied the operand to that. Otherwise it is left out, and reported.
 //!
-//! Entries that are older than the first value or tombstone have no reader.
-//! Not covered: an output whose merge failed, if it remained while one of its
-//! inputs went into another merge.
+//! Entries that are older than the first value or tombstone have no reader. Not covered: an output
+//! whose merge failed, if it remained while one of its inputs went into another merge.
 //!
-//! Pure: reads no file.
+//! Owns: these rules. Never does: read a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use windrow_base::FileNumber;
@@ -31,24 +28,25 @@ use windrow_base::key::{self, Kind, SeqNo};
 use windrow_read::operators::MergeOperator;
 use windrow_read::slice::Slice;
 
-/// Where entries come from.
+/// The origin of entries.
 pub enum Origin {
-    /// Logs: the operations as they were written, all of those of a chain.
+    /// Logs: the operations as they were written, all operations of a chain.
     Log {
-        /// Gaps in the logs before them: operations may be missing between two chains.
+        /// The number of gaps in the logs before them: operations may be missing between two
+        /// chains.
         chain: u32,
     },
     Table {
         number: FileNumber,
-        /// What it was made of, where that is known.
+        /// The tables that it was made from, where they are known.
         made_of: Option<Vec<FileNumber>>,
-        /// It can be read to its end.
+        /// Whether it can be read to its end.
         whole: bool,
     },
 }
 
 impl Origin {
-    /// The newest is the largest.
+    /// The age of an origin: the newest is the largest.
     fn age(&self) -> FileNumber {
         match self {
             Origin::Log { .. } => 0,
@@ -57,7 +55,7 @@ impl Origin {
     }
 }
 
-/// An entry of the key at hand.
+/// An entry of the current key.
 pub struct Entry {
     pub trailer: u64,
     pub value: Slice,
@@ -74,13 +72,13 @@ impl Entry {
         key::trailer_kind(self.trailer) == kind as u8
     }
 
-    /// Whether nothing older matters where it counts.
+    /// Whether no older entry matters where this one counts.
     pub(crate) fn ends_search(&self) -> bool {
         !self.is(Kind::Merge) && !self.is(Kind::MergeExpiry)
     }
 }
 
-/// Whether an origin's older operands are in one that was taken.
+/// Whether the older operands of an origin are contained in one that was taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Counted {
     No,
@@ -88,10 +86,10 @@ enum Counted {
     Yes,
 }
 
-/// What an origin holds of the key.
+/// The entries that an origin has of the key.
 #[derive(Clone, Copy, Default)]
 struct Holds {
-    /// Something within what the table that an operand was taken of holds.
+    /// It has an entry between the operand that was taken and the oldest entry of that table.
     between: bool,
     base: bool,
 }
@@ -105,8 +103,8 @@ pub struct Lineage<'a> {
 }
 
 impl<'a> Lineage<'a> {
-    /// The entries that count, newest first. Origins of which something was
-    /// left out that may have counted go to `doubts`.
+    /// Returns the entries that count, newest first. The origins of entries that were left out
+    /// although they may have counted go to `doubts`.
     pub(crate) fn choose(&self, doubts: &mut BTreeSet<usize>) -> Vec<&'a Entry> {
         let mut kept: Vec<&Entry> = Vec::new();
         let mut counted: BTreeMap<usize, Counted> = BTreeMap::new();
@@ -114,7 +112,7 @@ impl<'a> Lineage<'a> {
         for group in self.entries.chunk_by(|a, b| a.seq() == b.seq()) {
             rest = &rest[group.len()..];
             let in_taken = |e: &Entry| match e.ends_search() && self.is_log(e) {
-                // An operand of a table would have been put onto it.
+                // A merge would have applied an operand of a table to it.
                 true => Counted::No,
                 false => counted.get(&e.origin).copied().unwrap_or(Counted::No),
             };
@@ -133,7 +131,7 @@ impl<'a> Lineage<'a> {
                 doubts.extend(unknown.map(|e| e.origin));
                 continue;
             };
-            // Nothing else is made of others.
+            // No other entry is made of several.
             if chosen.is(Kind::Merge) && !self.is_log(chosen) {
                 self.take(chosen, &mut counted);
             }
@@ -146,7 +144,7 @@ impl<'a> Lineage<'a> {
         self.chain(entry).is_some()
     }
 
-    /// Of an entry of a log: which chain it is of.
+    /// The chain that an entry of a log belongs to.
     fn chain(&self, entry: &Entry) -> Option<u32> {
         match self.origins[entry.origin] {
             Origin::Log { chain } => Some(chain),
@@ -154,7 +152,7 @@ impl<'a> Lineage<'a> {
         }
     }
 
-    /// Notes whose operands a table's operand may have in it.
+    /// Notes the origins whose operands a table's operand may contain.
     fn take(&self, taken: &Entry, counted: &mut BTreeMap<usize, Counted>) {
         let Origin::Table { made_of, whole, .. } = &self.origins[taken.origin] else { return };
         if counted.contains_key(&taken.origin) {
@@ -172,9 +170,9 @@ impl<'a> Lineage<'a> {
         holders.remove(&taken.origin);
         for (origin, holds) in holders {
             let by_taken = match (&self.origins[origin], made_of) {
-                // Within what a table holds of a key nothing of another lies:
-                // that one was an input, or is an output. Of a log's operands
-                // all were looked at, down to the end.
+                // Between the oldest and the newest entry that a table has of a key lies no entry
+                // of another table, unless that one is an input or an output of it. All operands of
+                // a log were looked at, down to the end.
                 _ if holds.between => Counted::Yes,
                 (Origin::Log { .. }, _) => Counted::Unknown,
                 (Origin::Table { number, .. }, Some(made_of)) => match made_of.contains(number) {
@@ -191,14 +189,14 @@ impl<'a> Lineage<'a> {
         }
     }
 
-    /// Whether a table's operand is the log's operand of its sequence number
-    /// and some of those below it, combined. Across a gap nothing is told: what
-    /// it lacks may be in the table's operand as well.
+    /// Whether a table's operand is the log's operand of its sequence number and some of those
+    /// below it, combined. Nothing can be told across a gap: the missing operands may be in the
+    /// table's operand as well.
     fn explains(&self, raw: &Entry, below: &[Entry], table: &Entry) -> bool {
         let mut combined = raw.value.to_vec();
         let chain = self.chain(raw);
         for entry in below.iter().filter(|e| self.chain(e) == chain) {
-            // A table's operand has nothing in it that lies under a value.
+            // A table's operand contains nothing that is older than a value.
             if combined == table.value.as_bytes() || !entry.is(Kind::Merge) {
                 return true;
             }
@@ -218,7 +216,7 @@ mod tests {
 
     const LOG: usize = 0;
 
-    /// Tables of these numbers, each with what it is made of.
+    /// Tables of these numbers, each with the tables that it was made from.
     fn origins(tables: &[(FileNumber, Option<&[FileNumber]>)]) -> Vec<Origin> {
         let table = |(number, made_of): &(FileNumber, Option<&[FileNumber]>)| Origin::Table {
             number: *number,
@@ -228,8 +226,8 @@ mod tests {
         std::iter::once(Origin::Log { chain: 0 }).chain(tables.iter().map(table)).collect()
     }
 
-    /// The counter that is left of entries (origin, kind, sequence number, number),
-    /// and the origins in doubt.
+    /// The counter that remains of entries (origin, kind, sequence number, number), and the origins
+    /// in doubt.
     fn sum(origins: &[Origin], entries: &[(usize, Kind, SeqNo, i64)]) -> (i64, Vec<usize>) {
         let entry = |&(origin, kind, seq, number): &(usize, Kind, SeqNo, i64)| Entry {
             trailer: key::trailer(seq, kind),
@@ -262,11 +260,11 @@ mod tests {
     #[test]
     fn an_operand_does_not_count_with_what_it_went_into() {
         let whole = origins(&[(1, Some(&[])), (2, Some(&[])), (3, Some(&[1, 2])), (4, Some(&[]))]);
-        // 9 and 7 combined, with one input or both still there, on a base apart.
+        // 9 and 7 combined, with one input or both still there, on a base in another table.
         let inputs = [(1, Merge, 7, 20), (2, Merge, 9, 10), (3, Merge, 9, 30), (4, Put, 3, 1)];
         assert_eq!(sum(&whole, &inputs), (31, vec![]));
         assert_eq!(sum(&whole, &[inputs[0], inputs[2], inputs[3]]), (31, vec![]));
-        // A snapshot kept them apart.
+        // The two are in one table, since a snapshot kept them apart.
         assert_eq!(sum(&whole, &[inputs[0], (3, Merge, 9, 10), (3, Merge, 7, 20)]), (30, vec![]));
         // Tables that have nothing to do with each other all count.
         assert_eq!(sum(&whole, &[inputs[0], inputs[1], inputs[3]]), (31, vec![]));
@@ -276,7 +274,7 @@ mod tests {
     #[test]
     fn a_table_that_says_nothing_is_believed_in_part() {
         let origins = origins(&[(1, None), (2, None), (3, Some(&[]))]);
-        // A merge would have put the operand onto the base.
+        // A merge would have applied the operand to the base.
         let based = [(2, Merge, 9, 10), (1, Merge, 7, 20), (1, Put, 5, 5)];
         assert_eq!(sum(&origins, &based), (35, vec![]));
         assert_eq!(sum(&origins, &[based[0], based[1], (3, Put, 5, 5)]), (15, vec![1]));

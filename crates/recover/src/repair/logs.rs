@@ -1,12 +1,12 @@
-//! The logs, as a repair reads them: as far as they go, and what is said of those of
-//! which something was not taken over.
+//! The logs in a repair: replayed as far as they go, with a report of those that were not taken
+//! over whole.
 //!
-//! Where a log ends, nothing behind it says that there was more: to a replay one
-//! that is missing, or was cut between two records, looks like one that was never
-//! written to. Only the manifest knows better, and nobody knows what is lost.
+//! At the end of a log no bytes show that there were more. To a replay a log that is missing, or
+//! was cut between two records, looks like one that was never written to. Only the manifest shows
+//! the difference, and the lost records remain unknown.
 //!
-//! Owns: which logs are replayed, and the account of them. Never does: read a record
-//! itself (`log/at_rest.rs` does).
+//! Owns: the choice of the logs that are replayed, and the account of them. Never does: read a
+//! record itself (`log/at_rest.rs` does).
 
 use super::findings::Findings;
 use super::report::DamagedLog;
@@ -24,11 +24,11 @@ use windrow_format::names;
 use windrow_read::left_out::RecordsLeftOut;
 use windrow_store::manifest::state::{ManifestState, WalState};
 
-/// Bytes read at a time to see whether there is anything.
+/// Bytes read at a time to see whether a file is blank.
 const BLANK_CHUNK_BYTES: usize = 1 << 20;
 
-/// Replays the logs from number `from` on as far as they go. Those of which
-/// something was not taken over are kept.
+/// Replays the logs from number `from` on as far as they go. Logs that were not taken over whole
+/// are kept.
 pub(super) fn replay(
     site: &Site<'_>,
     findings: &mut Findings,
@@ -39,13 +39,13 @@ pub(super) fn replay(
     let mut paths: BTreeMap<FileNumber, PathBuf> = BTreeMap::new();
     for &number in site.listing.wals.range(from..) {
         let path = site.wal_path(number);
-        // One that cannot be opened now may be whole.
+        // A log that cannot be opened now may be whole.
         let file = site.env.fs.open(&path, ReadOptions::default())?;
         if !was_never_begun(findings.report.manifest_rebuilt, file, number, state) {
             paths.insert(number, path);
         }
     }
-    // A repair of an earlier version moved them before it was done.
+    // A repair of an earlier version moved logs before it was done.
     for &number in state.wals.keys().filter(|&&number| from <= number) {
         let moved = originals::place_in_lost(site.dir, &names::wal(number));
         if !paths.contains_key(&number) && site.env.fs.exists(&moved)? {
@@ -71,7 +71,7 @@ pub(super) fn replay(
         }
     }
     for (&number, wal) in state.wals.range(from..) {
-        // That of a clean close holds nothing.
+        // The log of a clean close is empty.
         if state.clean_close.is_none_or(|(closed, _)| closed != number) {
             let found = paths.get(&number).map(|path| (&**path, salvaged.ends.get(&number)));
             account_for_log(site, findings, number, wal, found)?;
@@ -80,7 +80,7 @@ pub(super) fn replay(
     Ok(salvaged)
 }
 
-/// Reports a log with whole batches behind bytes that are no record, and has it kept.
+/// Reports a log with whole batches behind bytes that are no record, and keeps it.
 ///
 /// # Errors
 /// `Io`.
@@ -100,8 +100,8 @@ fn account_for_left_out(
     Ok(())
 }
 
-/// Whether a log was made and never written to: its header is not there, and
-/// no record can be, since the manifest names a log before one goes in.
+/// Whether a log was made and never written to. Its header is missing, and it cannot have a record,
+/// since the manifest names a log before the first record is written to it.
 fn was_never_begun(
     is_rebuilt: bool,
     file: Arc<dyn ReadFile>,
@@ -111,13 +111,13 @@ fn was_never_begun(
     let has_header = Reader::open(file.clone(), LogKind::Wal, None).is_ok();
     match is_rebuilt {
         false => !has_header && !state.wals.contains_key(&number),
-        // Nothing says which logs there were: behind a header there is no record.
+        // The list of logs is not known: a log has no records where those bytes are blank.
         true => !has_header && is_blank(&*file, FILE_HEADER_BYTES as u64),
     }
 }
 
-/// Reports a log if it is not all there and nothing was said of it yet.
-/// `found`: where it is, and up to which byte it is valid.
+/// Reports a log if it is not complete and was not reported yet. `found`: its path, and the byte up
+/// to which it is valid.
 ///
 /// # Errors
 /// `Io`.
@@ -157,7 +157,7 @@ fn account_for_log(
     Ok(())
 }
 
-/// Whether a file is all zeros from a place on, as space that is set aside.
+/// Whether a file is all zeros from an offset on, as reserved space is.
 pub(super) fn is_blank(file: &dyn ReadFile, from: u64) -> bool {
     let mut bytes = vec![0; BLANK_CHUNK_BYTES];
     let mut at = from;

@@ -1,6 +1,6 @@
-//! Which manifest a repair believes.
+//! The choice of the manifest that a repair uses.
 //!
-//! Owns: that judgement. Never does: make a state where there is none to believe
+//! Owns: that judgement. Never does: make a state where there is no manifest to use
 //! (`evidence.rs`), or look at tables.
 
 use super::evidence::look_at;
@@ -17,11 +17,10 @@ use windrow_store::manifest::folded::Folded;
 use windrow_store::manifest::record::Record;
 use windrow_store::manifest::state::ManifestState;
 
-/// The state that the manifest in force gives: the one that CURRENT names,
-/// or, where CURRENT cannot be read, the newest. `None` if it is damaged or
-/// shorter than the logs remember it: cut short it names files that are
-/// gone and misses others, and an older one does so all the more. What is
-/// there is then told better by the tables.
+/// The state of the manifest in force: the one that CURRENT names, or, where CURRENT cannot be
+/// read, the newest. `None` if it is damaged or shorter than the logs remember it. A manifest that
+/// was cut short names files that are gone and misses others, and an older one even more so. The
+/// tables then give the better answer.
 pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Found>> {
     let newest = site.listing.manifests.last().copied();
     let (number, uid, known_uid) = match read_current(&site.env, site.dir) {
@@ -53,21 +52,21 @@ pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Fo
             findings.problem(error);
             Ok(None)
         }
-        // A manifest that cannot be read now may be whole: made again from the
-        // tables it would lose the names of keyspaces.
+        // A manifest that cannot be read now may be whole. A state that is made again from the
+        // tables would lose the names of keyspaces.
         Err(error) => Err(error),
     }
 }
 
-/// The database's uid where CURRENT is lost, as the tables that the manifest names have it: what
-/// is written from here on is of the same database as they are.
+/// The database's uid where CURRENT is lost, from the tables that the manifest names: files written
+/// from here on belong to the same database as they do.
 ///
 /// # Errors
-/// What a table could not be opened for.
+/// The error of opening a table.
 fn uid_of_tables(site: &Site<'_>, state: &ManifestState) -> Result<u64> {
     let mut tables = Vec::new();
     for (_, _, file) in state.keyspaces.values().flat_map(|k| k.version.files()) {
-        // One that is missing is reported where the trees are repaired.
+        // A table that is missing is reported where the trees are repaired.
         if site.listing.tables.contains(&file.number) {
             tables.extend(look_at(site, file.number)?.map(|table| (file.number, table)));
         }
@@ -75,7 +74,7 @@ fn uid_of_tables(site: &Site<'_>, state: &ManifestState) -> Result<u64> {
     Ok(Identity::find(site, tables.iter().map(|(number, table)| (*number, table))).uid)
 }
 
-/// Whether the manifest is what every log that can be read remembers of it.
+/// Checks the manifest against every log that can be read.
 fn cross_check(site: &Site<'_>, state: &ManifestState, manifest: &Folded) -> Result<()> {
     for &number in &site.listing.wals {
         let path = site.wal_path(number);

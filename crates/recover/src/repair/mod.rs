@@ -1,36 +1,34 @@
-//! Repair: an openable database from whatever can still be read.
+//! Repair: makes a database that can be opened from everything that can still be read.
 //!
-//! 1. The manifest, as far as it can be believed; without one, the tables
-//!    and logs themselves say which keyspaces there are, and each one's tree
-//!    is made of all its tables and all that the logs hold (`evidence.rs`,
-//!    `rebuild.rs`). Tables of another database do not count (`identity.rs`).
-//! 2. Each table is verified (`trees.rs`). A damaged one is replaced, in its place, by a
-//!    table of what can be read of it (`salvage.rs`; a file of the same level, within the
-//!    same bounds, so no order between files changes).
-//! 3. Logs are replayed up to their first damage or gap (`logs.rs`). Without a manifest
-//!    nothing says which logs are needed, and one that power loss brought back
-//!    may lie before a gap: there the replay goes on behind it where something
-//!    says that what is missing was durable (`log/at_rest.rs`, `Proof`).
-//! 4. Damaged files, and logs of which something was not taken over, are linked
-//!    into `lost/` (`originals.rs`).
-//! 5. A new manifest is written and put in force; then the names go that it
-//!    does not have.
+//! 1. The manifest is read, if it can be trusted. Without one, the tables and logs themselves show
+//!    which keyspaces there are, and each one's tree is made of all its tables and all entries of
+//!    the logs (`evidence.rs`, `rebuild.rs`). Tables of another database do not count
+//!    (`identity.rs`).
+//! 2. Each table is verified (`trees.rs`). A damaged one is replaced, in its place, by a table of
+//!    its readable entries (`salvage.rs`; a file of the same level, within the same bounds, so no
+//!    order between files changes).
+//! 3. Logs are replayed up to their first damage or gap (`logs.rs`). Without a manifest nothing
+//!    says which logs are needed, and one that power loss brought back may lie before a gap. There
+//!    the replay goes on behind the gap where there is proof that the missing records were durable
+//!    (`log/at_rest.rs`, `Proof`).
+//! 4. Damaged files, and logs that were not taken over whole, are linked into `lost/`
+//!    (`originals.rs`).
+//! 5. A new manifest is written and put in force. Then the names that it does not have are removed.
 //!
-//! Until the last step nothing is taken away: a repair that dies leaves the
-//! database as it was, and the next one begins again (`traces.rs`).
+//! Until the last step nothing is removed: a repair that dies leaves the database as it was, and
+//! the next one begins again (`traces.rs`).
 //!
-//! Repair never invents data. What it cannot know: a tombstone in a damaged
-//! block is gone like any entry, so a deleted key may be there again, and a
-//! key whose newest value is gone shows an older one. Without a manifest,
-//! tables that were merged away but not yet unlinked count again, so deleted
-//! keys and dropped keyspaces may too; and the names and merge operators of
-//! keyspaces but the default one are gone: they are called by their ids. So is
-//! the order of a keyspace that no table was written of: it is the bytewise one.
-//! Tables of an ingestion that was cut short count then, and those of one that was finished
-//! count as written when it began: a write while it ran wins over it.
+//! Repair never invents data. Its limits: a tombstone in a damaged block is gone like any entry, so
+//! a deleted key may be there again, and a key whose newest value is gone shows an older one.
+//! Without a manifest, tables that were merged away but not yet unlinked count again, so deleted
+//! keys and dropped keyspaces may come back too. The names and merge operators of keyspaces but the
+//! default one are gone: such a keyspace is called by its id. The order of a keyspace without
+//! tables is gone too: it becomes the bytewise one. Tables of an ingestion that was cut short count
+//! then, and those of one that was finished count as written when it began: a write while it ran
+//! wins over it.
 //!
-//! Owns: the order of these steps. Never does: one of them itself; the files of this
-//! folder do, on a [`Site`], which never changes, and on [`Findings`], which grow.
+//! Owns: the order of these steps. Never does: one of them itself; the files of this folder do, on
+//! a [`Site`], which never changes, and on [`Findings`], which grow.
 
 mod evidence;
 mod findings;
@@ -131,12 +129,12 @@ fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<Place>) -> Result<()
             (Some(evidence), found)
         }
     };
-    // Without it nothing says which operands count twice.
+    // Without the operator nothing says which operands count twice.
     for operator in found.state.keyspaces.values().filter_map(|k| k.record.merge_operator.as_ref())
     {
         site.options.components.merge_operator(operator)?;
     }
-    // Also above what was just removed (R8).
+    // Also above the numbers of the files that were just removed (R8).
     let next = found.state.next_file.max(site.number_max + 1);
     found.state.next_file = next + 1;
     if !site.is_begun {
@@ -162,11 +160,11 @@ fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<Place>) -> Result<()
         }
     };
     findings.originals.link(&site.env, site.dir)?;
-    // Open needs none of the old files: what is not live goes.
+    // Open needs none of the old files: those that are not live are removed.
     let mut listing = Listing::read(&site.env, site.dir)?;
     findings.originals.spare(&mut listing);
     start_writing(&database, &listing, &replayed)?;
-    // Whatever becomes of them: nothing may run on without the lock.
+    // Even if moving them failed: nothing may run on without the lock.
     let moved = findings.originals.finish(&site.env, site.dir);
     let closed = close(&database);
     moved.and(closed)

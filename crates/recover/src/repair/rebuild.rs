@@ -1,15 +1,15 @@
 //! Rebuild: repair where the manifest is lost.
 //!
-//! Without it nothing says which tables are part of a tree, which of them is
-//! newer, and which entries of the logs are in tables. So all tables of a keyspace
-//! and all entries of the logs are merged into one run, key by key in the order of
-//! sequence numbers. `lineage` says which entries count.
+//! Without the manifest nothing says which tables are part of a tree, which of them is newer, and
+//! which entries of the logs are in tables. So all tables of a keyspace and all entries of the logs
+//! are merged into one run, key by key in the order of sequence numbers. `lineage` decides which
+//! entries count.
 //!
-//! That tables reach up to some sequence number says nothing of the logs: a
-//! flush writes its tables one by one, and may have been cut short.
+//! That tables reach up to some sequence number proves nothing about the logs: a flush writes its
+//! tables one by one, and may have been cut short.
 //!
-//! Owns: that merge. Never does: delete a file, or say which keyspaces there are
-//! (`evidence.rs` does).
+//! Owns: that merge. Never does: delete a file, or decide which keyspaces there are (`evidence.rs`
+//! does).
 
 use super::evidence::Evidence;
 use super::findings::Findings;
@@ -36,13 +36,13 @@ use windrow_store::merge::dropping::Sink;
 use windrow_store::merge::raw::{describe, newest_tombstones, outputs};
 use windrow_store::tree::Tree;
 
-/// A table that is merged: of the database, of what was saved of one, or of a log.
+/// A table that is merged: of the database, of the entries saved from a table, or of a log.
 struct Gathered {
     file: File,
     origin: Origin,
 }
 
-/// A rebuild under way.
+/// A rebuild in progress.
 pub(super) struct Rebuild<'a> {
     pub(super) site: &'a Site<'a>,
     pub(super) findings: &'a mut Findings,
@@ -54,7 +54,7 @@ impl Rebuild<'_> {
     /// Makes every keyspace's tree.
     ///
     /// # Errors
-    /// What a file could not be opened for, or writing said.
+    /// The errors of opening a file, and of writing.
     pub(super) fn run(mut self) -> Result<Replayed> {
         let (site, database) = (self.site, self.database);
         let state = database.catalog.state();
@@ -89,8 +89,8 @@ impl Rebuild<'_> {
         Ok(replayed)
     }
 
-    /// Verifies every table of a keyspace; of damaged ones it takes what can be
-    /// read, and returns their numbers.
+    /// Verifies every table of a keyspace. Of damaged tables it takes the readable entries, and
+    /// returns their numbers.
     fn gather_tables(
         &mut self,
         tree: &Tree,
@@ -126,8 +126,8 @@ impl Rebuild<'_> {
         Ok(damaged)
     }
 
-    /// Merges tables, each with its origin, into new ones. Tables that may hold
-    /// more than was taken of them are moved away.
+    /// Merges tables, each with its origin, into new ones. Tables that may hold more than was taken
+    /// from them are moved away.
     fn merge_all(&mut self, tree: &Tree, gathered: Vec<Gathered>) -> Result<Vec<File>> {
         let database = self.database;
         let mut open = Vec::new();
@@ -170,7 +170,7 @@ impl Rebuild<'_> {
         Ok(files)
     }
 
-    /// Keeps what merge operands were left out of.
+    /// Reports and keeps the file whose merge operands were left out.
     fn report_doubt(&mut self, origin: &Origin) -> Result<()> {
         let site = self.site;
         let Origin::Table { number, .. } = origin else {
@@ -196,8 +196,8 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Keeps the tables of which nothing says what they are of: a flush or merge
-    /// that was cut short leaves such ones too, so they are no problem by themselves.
+    /// Keeps the tables whose keyspace is not known. A flush or merge that was cut short leaves
+    /// such tables too, so they are no problem by themselves.
     fn give_up_unknown(&mut self) -> Result<()> {
         let site = self.site;
         for (number, _) in self.evidence.tables.iter().filter(|(_, known)| known.is_none()) {
@@ -217,8 +217,8 @@ impl Rebuild<'_> {
     }
 }
 
-/// The entries of the key at hand, down to the first that ends a search (and
-/// others of its sequence number).
+/// Reads the entries of the current key, down to the first that ends a search (and others of its
+/// sequence number).
 fn read_key(iter: &mut MergeIter, tree: &Tree, key: &[u8], entries: &mut Vec<Entry>) -> Result<()> {
     entries.clear();
     let mut end: SeqNo = 0;

@@ -1,8 +1,8 @@
-//! Salvage: what can be read of a damaged table, written to new ones.
+//! Salvage: the readable entries of a damaged table, written to new ones.
 //!
-//! Owns: taking entries and range tombstones out of what is left of a table
-//! (`table::remains`), and the account of what is not there any more. Never
-//! does: decide where in a tree the new tables go.
+//! Owns: taking entries and range tombstones out of the readable blocks of a table
+//! (`table::remains`), and the account of the lost ones. Never does: decide where in a tree the new
+//! tables go.
 
 use super::findings::Findings;
 use super::report::{DamagedTable, LostRange};
@@ -23,23 +23,23 @@ use windrow_store::merge::dropping::Sink;
 use windrow_store::merge::raw::{describe, newest_tombstones, outputs};
 use windrow_store::tree::Tree;
 
-/// What is known of a damaged table before it is looked into.
+/// The facts about a damaged table that are known before it is read.
 pub(super) struct Damaged<'a> {
     pub(super) path: &'a Path,
     pub(super) number: FileNumber,
     pub(super) uid: FileUid,
-    /// The sequence number that its entries are given; 0: they have some.
+    /// The sequence number that its entries are given; 0: they have their own.
     pub(super) given_seq: SeqNo,
-    /// Its entries and range tombstones, where somebody else counts them.
+    /// The numbers of its entries and range tombstones, where the manifest has them.
     pub(super) counts: Option<(u64, u64)>,
-    /// The level that what is saved goes to.
+    /// The level of the new tables.
     pub(super) level: u32,
 }
 
-/// Writes what can be read of a damaged table to new ones, and reports what cannot.
+/// Writes the readable entries of a damaged table to new ones, and reports the lost ones.
 ///
 /// # Errors
-/// What writing said, or opening: what cannot be opened now may be whole.
+/// The errors of writing and of opening: a table that cannot be opened now may be whole.
 pub(super) fn salvage(
     site: &Site<'_>,
     findings: &mut Findings,
@@ -113,7 +113,7 @@ fn rewrite(
 }
 
 impl DamagedTable {
-    /// Notes what it held, as the manifest or else the table itself says.
+    /// Notes the numbers of its entries, from the manifest or else from the table itself.
     fn count(&mut self, damaged: &Damaged<'_>, properties: Option<&Properties>) {
         let own = properties.map(|p| (p.entries, p.range_tombstones));
         let counts = damaged.counts.or(own);
@@ -121,7 +121,7 @@ impl DamagedTable {
         self.range_tombstones = counts.map(|(_, tombstones)| tombstones);
     }
 
-    /// Where every entry was saved, what cannot be read held none.
+    /// Clears the unreadable ranges where every entry was saved: they held none.
     fn settle(&mut self) {
         let tombstones = self.range_tombstones == Some(0) || self.range_tombstones_saved;
         if self.entries == Some(self.entries_saved) && tombstones {
@@ -130,7 +130,7 @@ impl DamagedTable {
     }
 }
 
-/// The stretches of a table that cannot be read, between the keys that can.
+/// The byte ranges of a table that cannot be read, between the keys that can.
 struct Lost<'a> {
     gaps: &'a [Range<u64>],
     ranges: Vec<LostRange>,
@@ -141,7 +141,7 @@ impl<'a> Lost<'a> {
         Lost { gaps, ranges: Vec::new() }
     }
 
-    /// A block that begins with `next` follows what ended with the key `last`.
+    /// Passes a block that begins with the key `next`, after the key `last`.
     fn pass(&mut self, block: BlockHandle, last: Option<&[u8]>, next: &[u8]) {
         while let Some((gap, rest)) = self.gaps.split_first()
             && gap.start < block.offset
@@ -153,7 +153,7 @@ impl<'a> Lost<'a> {
         }
     }
 
-    /// What is left lies behind the last key.
+    /// Adds the remaining ranges, which lie behind the last key.
     fn finish(mut self, last: Option<Vec<u8>>) -> Vec<LostRange> {
         let behind =
             |gap: &Range<u64>| LostRange { bytes: gap.clone(), after: last.clone(), before: None };

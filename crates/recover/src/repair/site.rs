@@ -1,7 +1,7 @@
-//! What is repaired: a directory, what is in it, and how the repair was asked for.
+//! The site of a repair: a directory, its files, and the options of the repair.
 //!
-//! Owns: that, as it was when the repair began. Never does: change, or judge, more than
-//! one file at a time.
+//! Owns: these, as they were when the repair began. Never does: change, or judge, more than one
+//! file at a time.
 
 use crate::found::traces;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ use windrow_read::options::Options;
 use windrow_store::host::listing::Listing;
 use windrow_store::tree::Tree;
 
-/// What is repaired.
+/// The directory that is repaired.
 pub(super) struct Site<'a> {
     pub(super) env: Env,
     pub(super) dir: &'a Path,
     pub(super) options: &'a Options,
-    /// Without what a repair that was cut short had written.
+    /// Without the files that a repair which was cut short had written.
     pub(super) listing: Listing,
-    /// The largest number of a file, what such a repair had written included.
+    /// The largest number of a file, including the files of such a repair.
     pub(super) number_max: FileNumber,
-    /// There was such a repair: its trace is there.
+    /// Whether there was such a repair: its trace is there.
     pub(super) is_begun: bool,
 }
 
 impl<'a> Site<'a> {
-    /// Reads the directory, and removes what a repair that was cut short has written.
+    /// Reads the directory, and removes the files that a repair which was cut short has written.
     ///
     /// # Errors
-    /// What the file system said.
+    /// The error of the file system.
     pub(super) fn new(env: Env, dir: &'a Path, options: &'a Options) -> Result<Site<'a>> {
         let mut listing = Listing::read(&env, dir)?;
         let number_max = listing.number_max();
@@ -48,10 +48,10 @@ impl<'a> Site<'a> {
         self.dir.join(names::wal(number))
     }
 
-    /// What is wrong with a table, if something is.
+    /// Returns the damage of a table, if there is any.
     ///
     /// # Errors
-    /// What kept it from being opened: it may be whole.
+    /// The error of opening the table: it may be whole.
     pub(super) fn check(&self, tree: &Tree, file: &File) -> Result<Option<Error>> {
         let raw = self.env.fs.open(&self.table_path(file.number), ReadOptions::default())?;
         let expect =

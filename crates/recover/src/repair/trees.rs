@@ -1,8 +1,8 @@
-//! The trees that the manifest names: each damaged table is replaced, in its place, by
-//! what can be read of it.
+//! The trees that the manifest names: each damaged table is replaced, in its place, by tables of
+//! its readable entries.
 //!
-//! Owns: that, and how the tree of a database that is being repaired changes. Never does:
-//! move a file to another level, so no order between files changes.
+//! Owns: that replacement, and how the tree of a database that is being repaired changes. Never
+//! does: move a file to another level, so no order between files changes.
 
 use super::findings::Findings;
 use super::salvage::{Damaged, salvage};
@@ -18,7 +18,7 @@ use windrow_store::tree::Tree;
 /// Repairs every tree.
 ///
 /// # Errors
-/// What a file could not be opened for, or writing said.
+/// The errors of opening a file, and of writing.
 pub(super) fn repair_all(
     site: &Site<'_>,
     findings: &mut Findings,
@@ -71,7 +71,7 @@ fn repair_tree(
     apply(database, tree, edit)
 }
 
-/// Changes a tree. The manifest that a repair ends with says it.
+/// Changes a tree. The manifest that the repair writes at its end has the change.
 pub(super) fn apply(database: &Database, tree: &Tree, edit: Edit) -> Result<()> {
     let mut catalog = database.catalog.lock();
     tree.install(catalog.edit_unlogged(tree.id, |_| edit)?, None);

@@ -1,9 +1,11 @@
-//! Verify, for what is not in tables: CURRENT, the manifest that it names, and
-//! every log whose records may be in no table yet.
+//! Verify, for files that are no tables: CURRENT, the manifest that it names, and every log whose
+//! records may be in no table yet.
 //!
-//! Of a log that is being written what is published is read; of one that another process
-//! writes, what is whole (`log/tail.rs`). Owns: the walk over them. Never does: replay, or
-//! judge what a torn end means (that is the reader's and recovery's).
+//! In a log that is being written the published part is read; in one that another process writes,
+//! the whole records (`log/tail.rs`).
+//!
+//! Owns: the walk over them. Never does: replay, or judge what a torn end means (that is the
+//! reader's and recovery's).
 
 use super::report::VerifyReport;
 use crate::database::Database;
@@ -24,7 +26,7 @@ use windrow_store::write::wal::Wal;
 /// A log that is read.
 struct Segment {
     file: LogFile,
-    /// Where what was written ends; `None`: where the file says.
+    /// The end of the written part; `None`: as the file shows it.
     end: Option<u64>,
 }
 
@@ -60,8 +62,8 @@ pub(super) fn verify_manifest(database: &Database, report: &mut VerifyReport) {
     }
 }
 
-/// Opened while it is in force: it may be followed by another one. `None` for
-/// a database that is being made, and has none yet.
+/// The manifest, opened while it is in force, since another one may follow it. `None` for a
+/// database that is being made, and has none yet.
 fn manifest_in_force(database: &Database) -> Result<Option<Arc<dyn ReadFile>>> {
     let catalog = database.catalog.lock();
     let is_being_opened = catalog.log().is_none() && database.write_state.check().is_ok();
@@ -72,8 +74,8 @@ fn manifest_in_force(database: &Database) -> Result<Option<Arc<dyn ReadFile>>> {
     let number = current.manifest_number;
     let is_another =
         catalog.log().is_some_and(|log| (log.number, log.uid) != (number, current.manifest_uid));
-    // Where writing is off it may be the one of a change of manifests that failed
-    // behind the replacement of CURRENT: what it says is as true.
+    // Where writing is off, CURRENT may name the manifest of a change of manifests that failed
+    // after the replacement of CURRENT. That manifest is as true.
     if is_another && database.write_state.check().is_ok() {
         let path = database.dir.join(names::CURRENT).display().to_string();
         return Err(Error::corruption("CURRENT names another manifest").with_file(path));
@@ -94,7 +96,7 @@ pub(super) fn verify_logs(
     for segment in segments(database) {
         let file = match database.env.fs.open(segment.file.path(), ReadOptions::default()) {
             Ok(file) => file,
-            // All that it held was flushed meanwhile.
+            // All its entries were flushed meanwhile.
             Err(error) if is_not_found(&error) && !is_needed(database, &segment) => continue,
             Err(error) => {
                 report.problems.push(error);
@@ -113,7 +115,7 @@ pub(super) fn verify_logs(
     }
 }
 
-/// Those that are written, or where nothing is, those that the manifest knows.
+/// The logs that are written, or where none is, the logs that the manifest knows.
 fn segments(database: &Database) -> Vec<Segment> {
     let of = |number, uid| LogFile::of_uid(&database.dir, number, uid);
     let catalog = database.catalog.lock();
@@ -139,7 +141,7 @@ fn is_needed(database: &Database, sought: &Segment) -> bool {
 fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyReport) -> Result<()> {
     let mut reader = segment.file.reader(file)?;
     let mut chain = Chain::default();
-    // What lies behind the end is being written.
+    // The part behind the end is being written.
     while segment.end.is_none_or(|end| reader.valid_bytes() < end) {
         let Some(record) = reader.next()? else { break };
         let at = record.offset;

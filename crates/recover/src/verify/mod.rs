@@ -1,9 +1,9 @@
-//! Verify: every checksum of every live table, the order of its keys, and
-//! that it holds what the manifest says of it; the manifest itself, and the
-//! logs (`logs.rs`).
+//! Verify: checks every checksum of every live table, the order of its keys, and that it agrees
+//! with the manifest; the manifest itself, and the logs (`logs.rs`).
 //!
-//! Reads only. Damage is reported, not an error: one bad table must not hide
-//! another.
+//! Damage is reported and is no error, since one bad table must not hide another.
+//!
+//! Owns: the walk over the tables, and their checks. Never does: write.
 
 mod logs;
 mod report;
@@ -24,8 +24,8 @@ use windrow_store::tree::Tree;
 /// Bytes that verify reads at a time.
 const READAHEAD_BYTES: u64 = 256 << 10;
 
-/// Verifies the manifest, every table of every keyspace, and the logs, as they are now.
-/// Tells after each table and log what was found so far.
+/// Verifies the manifest, every table of every keyspace, and the logs, as they are now. Passes the
+/// report so far to `progress` after each table and log.
 ///
 /// # Errors
 /// `Closed`, of a follower whose files may be gone.

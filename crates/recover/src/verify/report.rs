@@ -1,11 +1,11 @@
-//! What a verification found, for the user.
+//! The report of a verification, for the user.
 //!
 //! Owns: the type, and which problems are damage. Never does: look for any.
 
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_read::left_out::RecordsLeftOut;
 
-/// What a verification found.
+/// The report of a verification.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -29,15 +29,15 @@ pub struct VerifyReport {
     pub manifest_records: u64,
     /// Logs that were read.
     pub logs: u64,
-    /// Their bytes, without the space that is set aside for more.
+    /// Their bytes, without the space that is reserved for more records.
     pub log_bytes: u64,
-    /// Batches in them. What was flushed since its log was begun is in a table too.
+    /// Batches in them. Writes that were flushed since their log was begun are in a table too.
     pub log_batches: u64,
     /// Operations in those batches: puts, deletes, merges, range deletes.
     pub log_operations: u64,
     /// Whole batches of logs that the open of this database did not take over
-    /// ([`Db::records_left_out`](struct.Db.html#method.records_left_out)). They had no promise, so
-    /// this alone is nothing wrong.
+    /// ([`Db::records_left_out`](struct.Db.html#method.records_left_out)). They were never
+    /// promised, so this alone is nothing wrong.
     pub records_left_out: Vec<RecordsLeftOut>,
     /// Everything that is wrong, each naming its file and offset.
     pub problems: Vec<Error>,
@@ -49,13 +49,13 @@ impl VerifyReport {
         self.problems.is_empty()
     }
 
-    /// Problems of files that could not be read, by the system's word (an I/O
-    /// error, no permission): what they hold may be whole.
+    /// Problems of files that the system could not read (an I/O error, no permission): their
+    /// content may be whole.
     pub fn unreadable(&self) -> impl Iterator<Item = &Error> {
         self.problems.iter().filter(|error| is_refusal(error))
     }
 
-    /// Problems of files that were read, and do not hold what was written.
+    /// Problems of files that were read, and differ from what was written.
     pub fn damaged(&self) -> impl Iterator<Item = &Error> {
         self.problems.iter().filter(|error| !is_refusal(error))
     }
