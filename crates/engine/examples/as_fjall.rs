@@ -11,15 +11,15 @@ use windrow::{
 
 type Pair = (Slice, Slice);
 
-/// How far a `persist` goes.
+/// The reach of a `persist`.
 enum PersistMode {
-    /// To the kernel: where every write is when its call returns.
+    /// To the kernel, where every write is when its call returns.
     Buffer,
     /// To the device.
     SyncAll,
 }
 
-/// What a program that was written for fjall asks of its store.
+/// The operations that a program written for fjall expects of its store.
 trait FjallDatabase {
     type Keyspace: FjallKeyspace;
 
@@ -30,7 +30,7 @@ trait FjallDatabase {
     fn batch(&self) -> WriteBatch<'_>;
     fn persist(&self, mode: PersistMode) -> Result<()>;
     fn disk_space(&self) -> u64;
-    /// Reads and writes as if nobody else wrote; run again where somebody did.
+    /// Reads and writes as if no other thread wrote; run again where one did.
     fn write_tx<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T>;
     fn read_tx(&self) -> Snapshot;
 }
@@ -52,7 +52,7 @@ trait FjallKeyspace {
     fn approximate_len(&self) -> Result<u64>;
     fn is_empty(&self) -> Result<bool>;
     fn major_compact(&self) -> Result<()>;
-    // Of a keyspace of a database with transactions:
+    // For keyspaces of a database with transactions:
     fn take(&self, key: &[u8]) -> Result<Option<Slice>>;
     fn fetch_update(
         &self,
@@ -61,7 +61,7 @@ trait FjallKeyspace {
     ) -> Result<Option<Slice>>;
 }
 
-/// Operations on keyspaces, until they are committed.
+/// Operations on keyspaces, collected until they are committed.
 struct WriteBatch<'a> {
     db: &'a Db,
     batch: Batch,

@@ -1,5 +1,5 @@
-//! Windrow behind a trait of the shape of `kvdb`'s, by which Ethereum nodes know their
-//! store: numbered columns, a transaction as a list of operations, prefixes.
+//! Windrow behind a trait of the shape of `kvdb`'s, the interface of Ethereum nodes to their store:
+//! numbered columns, a transaction as a list of operations, prefixes.
 //!
 //! A column is a keyspace, a transaction is a batch, and nothing is emulated.
 //!
@@ -10,7 +10,7 @@ use windrow::{Batch, Db, Keyspace, Result, Slice, WriteSync};
 
 type Pairs<'a> = Box<dyn Iterator<Item = Result<(Slice, Slice)>> + 'a>;
 
-/// What such a program asks of its store.
+/// The operations that such a program expects of its store.
 trait KeyValueDb: Send + Sync {
     fn get(&self, column: u32, key: &[u8]) -> Result<Option<Slice>>;
     fn has_key(&self, column: u32, key: &[u8]) -> Result<bool>;
@@ -33,7 +33,7 @@ enum Operation {
     DeletePrefix { column: u32, prefix: Vec<u8> },
 }
 
-/// Operations that know nothing of a database.
+/// Operations that are not bound to a database.
 #[derive(Default)]
 struct Operations {
     list: Vec<Operation>,
@@ -133,7 +133,7 @@ pub(crate) fn main() -> Result<()> {
     let store = Columns::open(&path, 3)?;
     exercise(&store)?;
     store.db.close()?;
-    // With more columns than before: those that were there keep what they hold.
+    // With more columns than before: the old columns keep their entries.
     let store = Columns::open(&path, 4)?;
     assert_eq!(store.columns(), 4);
     assert_eq!(store.get(1, b"head")?.as_deref(), Some(&b"7"[..]));
@@ -156,7 +156,7 @@ fn exercise(store: &dyn KeyValueDb) -> Result<()> {
     assert!(store.has_prefix(0, b"h")? && !store.has_prefix(0, b"x")?);
     assert!(store.has_key(1, b"head")? && !store.has_key(2, b"head")?);
 
-    // In their order: what a later operation puts stays.
+    // In their order: a key that a later operation puts stays.
     let mut changes = store.transaction();
     changes.delete_prefix(0, b"h");
     changes.put(0, b"h\x03", b"again");
@@ -166,7 +166,7 @@ fn exercise(store: &dyn KeyValueDb) -> Result<()> {
     assert_eq!(store.iter(0).count(), 10);
     assert_eq!(store.get(0, b"h\x03")?.as_deref(), Some(&b"again"[..]));
 
-    // One bad operation, and none of them is done.
+    // One bad operation, and none of them is applied.
     let mut changes = store.transaction();
     changes.delete(1, b"head");
     changes.put(99, b"key", b"value");

@@ -1,8 +1,8 @@
-//! Windrow behind traits of the shape of LevelDB's interface: put, get and delete with
-//! options, write batches that can be read, snapshots, iterators that are moved blindly.
+//! Windrow behind traits of the shape of LevelDB's interface: put, get and delete with options,
+//! write batches that can be read, snapshots, iterators whose moves return nothing.
 //!
-//! Every method is a call of Windrow, or two; nothing is emulated. A batch is made by the
-//! store that it is for, as Windrow's knows its database.
+//! Every method is a call of Windrow, or two; nothing is emulated. A batch is made by the store
+//! that it is for, as Windrow's batch knows its database.
 //!
 //! `cargo run --example as_leveldb`
 
@@ -20,7 +20,7 @@ struct Writing {
     sync: bool,
 }
 
-/// What a program that was written for LevelDB asks of its store.
+/// The operations that a program written for LevelDB expects of its store.
 trait Store {
     type Batch: WriteBatch;
     type Iterator: Moves;
@@ -48,7 +48,7 @@ trait WriteBatch {
     fn iterate(&self, handler: &mut impl Handler);
 }
 
-/// Is told the operations of a batch.
+/// Receives the operations of a batch.
 trait Handler {
     fn put(&mut self, key: &[u8], value: &[u8]);
     fn delete(&mut self, key: &[u8]);
@@ -177,7 +177,7 @@ impl WriteBatch for Updates {
     }
 }
 
-// What a move returns is there to be asked later as well: errors stay until a refresh.
+// The result of a move can be asked for later as well: errors stay until a refresh.
 impl Moves for Cursor {
     fn seek_to_first(&mut self) {
         let _ = Cursor::seek_first(self);
@@ -231,7 +231,7 @@ pub(crate) fn main() -> Result<()> {
     Db::destroy(&path)
 }
 
-/// Remembers what it is told.
+/// Records the operations that it receives.
 #[derive(Default)]
 struct Told(Vec<String>);
 

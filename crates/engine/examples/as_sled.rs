@@ -1,8 +1,8 @@
 //! Windrow behind a trait of the shape of sled's `Tree`: writes that return the value
 //! before, compare and swap, ends that are popped, neighbours of a key, transactions.
 //!
-//! Every method is a call of Windrow, or two; nothing is emulated. sled's `watch_prefix` has
-//! nothing here that it could be.
+//! Every method is a call of Windrow, or two; nothing is emulated. Windrow has no counterpart of
+//! sled's `watch_prefix`.
 //!
 //! `cargo run --example as_sled`
 
@@ -13,14 +13,14 @@ use windrow::{
 
 type Pair = (Slice, Slice);
 
-/// What was found instead of what was expected.
+/// The value that was found instead of the expected one.
 #[derive(Debug, PartialEq)]
 struct CompareAndSwapError {
     current: Option<Slice>,
     proposed: Option<Vec<u8>>,
 }
 
-/// What a program that was written for sled asks of a tree.
+/// The operations that a program written for sled expects of a tree.
 trait Tree {
     type Iter: DoubleEndedIterator<Item = Result<Pair>>;
 
@@ -62,7 +62,7 @@ trait Tree {
     fn clear(&self) -> Result<()>;
 }
 
-/// A keyspace, and the database that transactions and batches are of.
+/// A keyspace, and the database for transactions and batches.
 struct Map {
     db: Db,
     keyspace: Keyspace,
@@ -70,7 +70,7 @@ struct Map {
 
 impl Map {
     fn open(db: &Db, name: &str) -> Result<Map> {
-        // What sled sets while it runs is said when a keyspace is made.
+        // sled sets a merge operator while it runs; Windrow takes it when a keyspace is made.
         let options =
             KeyspaceOptions { merge_operator: Some("append".into()), ..Default::default() };
         Ok(Map { db: db.clone(), keyspace: db.keyspace_with(name, options)? })

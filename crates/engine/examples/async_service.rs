@@ -1,8 +1,8 @@
-//! A database in an async program: readers on the threads that tokio has for calls that
-//! wait, and one writer, on a thread of its own, that commits what has gathered.
+//! A database in an async program: readers on the threads that tokio has for blocking calls, and
+//! one writer, on a thread of its own, that commits the writes which have gathered.
 //!
-//! No call of Windrow is async, since a read of a file is not. Calls that may wait are made
-//! where waiting keeps no task from running; docs/guide/async.md says which they are.
+//! No call of Windrow is async, since a read of a file is not. Calls that may wait are made where
+//! waiting keeps no task from running; docs/guide/async.md lists them.
 //!
 //! `cargo run --example async_service`
 
@@ -11,16 +11,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use windrow::{Batch, Db, ErrorKind, Keyspace, Result, Slice, Snapshot, WriteSync};
 
-/// Writes that wait for the writer at most; more senders wait for room, as tasks.
+/// The most writes that wait for the writer; further senders wait for room, as tasks.
 const WAITING_MAX: usize = 256;
 
-/// Entries that a task gets of a scan at a time.
+/// The number of entries that a task gets of a scan at a time.
 const PAGE: usize = 100;
 
 pub(crate) fn main() -> Result<()> {
     let path = std::env::temp_dir().join(format!("windrow-async-{}", std::process::id()));
     let runtime = Builder::new_multi_thread().worker_threads(2).build().expect("threads");
-    // Before there are tasks that waiting would hold up; as the close below.
+    // Opened before there are tasks that waiting would hold up; closed below after they end.
     let db = Db::open(&path)?;
     runtime.block_on(serve(&db))?;
     db.close()?;
@@ -43,7 +43,7 @@ async fn serve(db: &Db) -> Result<()> {
     }
     assert_eq!(store.get("note/042").await?.as_deref(), Some(&b"written"[..]));
 
-    // A scan in pages, of one moment, however long its reader takes over them.
+    // A scan in pages, of one moment, however long its reader takes for them.
     let then = db.snapshot();
     store.put("note/999".into(), "later").await?;
     let (mut from, mut seen) = (String::new(), 0);
@@ -64,7 +64,7 @@ async fn serve(db: &Db) -> Result<()> {
     Ok(())
 }
 
-/// A write, and whoever waits for it.
+/// A write, and the channel to the task that waits for it.
 struct Write {
     key: String,
     value: &'static str,
@@ -77,8 +77,8 @@ enum Renamed {
     NotThere,
 }
 
-/// What tasks have of the database. `Db` and `Keyspace` are handles: cheap to clone, and
-/// free to be kept across `.await`.
+/// The access of tasks to the database. `Db` and `Keyspace` are handles: cheap to clone, and they
+/// may be kept across `.await`.
 #[derive(Clone)]
 struct Store {
     db: Db,
@@ -93,7 +93,7 @@ impl Store {
         (store, spawn_blocking(move || write(&db, &notes, gathered)))
     }
 
-    /// Returns once it is on the device. Dropped before, it may be written all the same.
+    /// Returns once it is on the device. If the future is dropped before, it may still be written.
     async fn put(&self, key: String, value: &'static str) -> Result<()> {
         let (done, written) = oneshot::channel();
         self.writes.send(Write { key, value, done }).await.expect("the writer runs");
@@ -117,7 +117,7 @@ impl Store {
         .await
     }
 
-    /// A transaction is one closure, and nothing of it waits for a task.
+    /// A transaction is one closure, and no part of it waits for a task.
     async fn rename(&self, from: &'static str, to: &'static str) -> Result<Renamed> {
         let store = self.clone();
         blocking(move || {
@@ -136,8 +136,8 @@ async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) 
     spawn_blocking(call).await.expect("it does not panic")
 }
 
-/// Commits all that waits in one batch, with one sync, and answers. What comes meanwhile is the
-/// next batch: the busier it is, the larger they are.
+/// Commits all waiting writes in one batch, with one sync, and answers. Writes that come meanwhile
+/// form the next batch: the busier the database is, the larger batches are.
 fn write(db: &Db, notes: &Keyspace, mut gathered: mpsc::Receiver<Write>) {
     while let Some(first) = gathered.blocking_recv() {
         let mut batch = Batch::new();

@@ -8,7 +8,7 @@ pub(crate) fn main() -> windrow::Result<()> {
     let path = std::env::temp_dir().join(format!("windrow-basic-{}", std::process::id()));
     let db = Db::open(&path)?; // created where it is not there
 
-    // Keys and values are bytes. Anything that can be seen as bytes will do.
+    // Keys and values are bytes. Any type that gives bytes will do.
     db.put("apple", "red")?;
     db.put("banana", "yellow")?;
     db.put("cherry", "red")?;
@@ -34,7 +34,7 @@ pub(crate) fn main() -> windrow::Result<()> {
     db.delete_range("b", "d")?; // banana and cherry, by one tombstone
     assert!(db.get("banana")?.is_none());
 
-    // Closing tells of errors; dropping would close too, but in silence.
+    // A close returns errors; a drop would close too, but without telling them.
     db.close()?;
     let db = Db::open(&path)?;
     assert_eq!(db.get("durian")?.as_deref(), Some(&b"thorny"[..]));

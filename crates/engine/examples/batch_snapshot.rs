@@ -1,5 +1,5 @@
-//! Several changes as one, and a view of the past: money moves between
-//! accounts while somebody adds it all up.
+//! Several changes as one, and a view of the past: money moves between accounts while another
+//! reader adds them all up.
 //!
 //! `cargo run --example batch_snapshot`
 
@@ -32,13 +32,13 @@ pub(crate) fn main() -> windrow::Result<()> {
         transfer.put(&db, key(to), (balance(&db, to)? + amount).to_le_bytes());
         db.write(transfer, WriteSync::No)?;
         if i % 1_000 == 0 {
-            // A snapshot is one moment, however long reading it takes.
+            // A snapshot is one moment, however long the reads take.
             assert_eq!(total(&db.snapshot())?, ACCOUNTS as i64 * START);
         }
     }
     db.sync()?; // all transfers so far are durable from here on
 
-    // The old snapshot still reads what was there when it was taken.
+    // The old snapshot still reads the values from when it was taken.
     for item in before.prefix("account/") {
         let (_, value) = item?;
         assert_eq!(amount(&value), START);

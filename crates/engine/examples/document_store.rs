@@ -1,5 +1,5 @@
-//! A document store: JSON objects by id, with indexes on fields that are chosen when
-//! the store is opened, and one of them unique.
+//! A document store: JSON objects by id, with indexes on fields that are chosen when the store is
+//! opened. One of the indexes is unique.
 //!
 //! A document and its entries in the indexes are written by one transaction, so that no
 //! reader, crash or second writer finds one without the others.
@@ -19,12 +19,12 @@ pub(crate) fn main() -> Result<(), StoreError> {
     store.put("alan", r#"{"email": "alan@example.org", "city": "London"}"#)?;
     assert_eq!(store.find("city", &json!("London"))?, ["ada", "alan"]);
 
-    // A change of a document changes its entries: the old one is gone.
+    // A change of a document changes its index entries: the old one is gone.
     store.put("grace", r#"{"email": "grace@example.org", "city": "London"}"#)?;
     assert_eq!(store.find("city", &json!("London"))?, ["ada", "alan", "grace"]);
     assert!(store.find("city", &json!("New York"))?.is_empty());
 
-    // What is refused leaves nothing behind.
+    // A document that is refused leaves nothing behind.
     let taken = store.put("eve", r#"{"email": "ada@example.org", "city": "Oslo"}"#);
     assert!(matches!(taken, Err(StoreError::NotUnique { by, .. }) if by == "ada"));
     assert!(matches!(store.put("eve", r#"{"email": "#), Err(StoreError::NotJson(_))));
@@ -41,7 +41,7 @@ pub(crate) fn main() -> Result<(), StoreError> {
     })?;
     assert_eq!(store.get("ada")?.expect("she is there")["visits"], 200);
 
-    // Opened with another index, the store makes it from what it holds, and forgets the one that
+    // Opened with another index, the store makes it from its documents, and forgets the index that
     // is not asked for any more.
     store.db.close()?;
     let store = Documents::open(&path, &["email"], &["born"])?;
@@ -64,7 +64,8 @@ fn add_visit(document: &mut Value) {
 struct Documents {
     db: Db,
     documents: Keyspace,
-    /// The fields whose index is whole, and its kind. One that a crash interrupted is made again.
+    /// The fields whose index is whole, with its kind. An index that a crash interrupted is made
+    /// again.
     indexed: Keyspace,
     indexes: Vec<Index>,
 }
@@ -84,7 +85,7 @@ impl Documents {
         for item in store.indexed.iter().keys() {
             let field = text(&item?);
             if !unique.iter().chain(others).any(|asked| *asked == field) {
-                // Nobody will keep it right from here on.
+                // No operation keeps it right from here on.
                 store.indexed.delete(&field)?;
             }
         }
@@ -104,7 +105,7 @@ impl Documents {
         Ok(store)
     }
 
-    /// Makes an index of what is there, and says in the same step that it is there.
+    /// Makes an index of the existing documents, and records in the same step that it is whole.
     fn fill(&self, index: &Index) -> Result<(), StoreError> {
         self.db.transact(|tx| {
             let mut all = Vec::new();
@@ -126,7 +127,7 @@ impl Documents {
         self.db.transact(|tx| self.set(tx, id, Some(&document)).map(|_| ()))
     }
 
-    /// Gives a document, where there is one, to `change`, and keeps what that makes of it.
+    /// Passes a document, where there is one, to `change`, and stores the changed document.
     fn change(&self, id: &str, change: impl Fn(&mut Value)) -> Result<(), StoreError> {
         self.db.transact(|tx| {
             let Some(before) = tx.get(&self.documents, id)? else { return Ok(()) };
@@ -136,12 +137,12 @@ impl Documents {
         })
     }
 
-    /// Whether there was one.
+    /// Removes a document. Returns whether there was one.
     fn remove(&self, id: &str) -> Result<bool, StoreError> {
         self.db.transact(|tx| self.set(tx, id, None))
     }
 
-    /// Replaces a document and its entries. Whether there was one before.
+    /// Replaces a document and its index entries. Returns whether there was one before.
     fn set(
         &self,
         tx: &mut Transaction,
@@ -182,7 +183,7 @@ impl Index {
     fn add(&self, tx: &mut Transaction, id: &str, document: &Value) -> Result<(), StoreError> {
         let Some(key) = self.key(id, document) else { return Ok(()) };
         if self.is_unique {
-            // What the range shows counts as read: two that take one value conflict.
+            // The range that is looked at counts as read: two that take one value conflict.
             let prefix = &key[..key.len() - id.len()];
             if let Some(entry) = tx.prefix(&self.entries, prefix)?.next().transpose()? {
                 let by = text(&entry.0[prefix.len()..]);
@@ -204,8 +205,8 @@ fn kind_of(is_unique: bool) -> &'static str {
     if is_unique { "unique" } else { "any" }
 }
 
-/// A value as the beginning of a key. JSON escapes the zero byte, which so ends it: no value's
-/// key is the beginning of another's.
+/// A value as the beginning of a key. JSON escapes the zero byte, which therefore ends it: no
+/// value's key is the beginning of another's.
 fn value_key(value: &Value) -> Vec<u8> {
     format!("{value}\0").into_bytes()
 }
@@ -219,7 +220,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Why the store did not do something. Also what its transactions end with.
+/// Why the store refused a call, or a transaction ended.
 #[derive(Debug)]
 pub(crate) enum StoreError {
     NotJson(serde_json::Error),

@@ -1,5 +1,5 @@
-//! Keyspaces, merge operators and expiry: an index, counters and sessions
-//! next to the data, kept right by atomic batches.
+//! Keyspaces, merge operators and expiry: an index, counters and sessions next to the data, kept
+//! right by atomic batches.
 //!
 //! `cargo run --example keyspaces_merge`
 
@@ -22,8 +22,8 @@ pub(crate) fn main() -> windrow::Result<()> {
         let mut batch = Batch::new();
         batch.put(&db, format!("{position:04}"), word);
         batch.put(&lengths, format!("{:02}/{word}", word.len()), "");
-        // A merge writes an operand and reads nothing: the sum is made when
-        // somebody looks, or when tables are merged.
+        // A merge writes an operand and reads nothing: the sum is made when a reader asks for it,
+        // or when tables are merged.
         batch.merge(&counts, word, 1i64.to_le_bytes());
         db.write(batch, WriteSync::No)?;
     }
@@ -37,7 +37,7 @@ pub(crate) fn main() -> windrow::Result<()> {
     println!("`on` is there {} times", i64::from_le_bytes((*on).try_into().expect("eight bytes")));
     assert_eq!(*on, 3i64.to_le_bytes());
 
-    // A key may carry an end. What has expired is gone for every reader.
+    // A key may carry an expiry. An expired key is gone for every reader.
     let sessions = db.keyspace("sessions")?;
     sessions.put_with_ttl("ada", "until tomorrow", Duration::from_secs(86_400))?;
     sessions.put_with_ttl("bob", "until now", Duration::ZERO)?;

@@ -1,9 +1,9 @@
 //! A durable queue: any number of threads put jobs in and take them out, in order of
 //! priority and then of age.
 //!
-//! There are two ways to take a job. `pop` removes it: each job is given to one worker, and
-//! is lost with it. `take` moves it aside until the worker says that it is done: what a
-//! worker did not finish is given out again when the queue is opened next.
+//! There are two ways to take a job. `pop` removes it: each job is given to one worker, and is lost
+//! with it. `take` moves it to another keyspace until the worker reports that it is done: a job
+//! that a worker did not finish is given out again when the queue is opened next.
 //!
 //! `cargo run --example queue`
 
@@ -23,12 +23,12 @@ pub(crate) fn main() -> Result<(), QueueError> {
     assert!(matches!(queue.push(0, b""), Err(QueueError::NotAJob)));
     assert_eq!(queue.waiting()?, 3);
 
-    // The urgent one first; and it is taken, not gone.
+    // The urgent one first. It is taken, and not gone.
     let fire = queue.take()?.expect("there are three");
     assert_eq!(fire.job, "put out the fire");
     assert_eq!(queue.pop()?.expect("there are two"), "sweep the floor");
 
-    // The program ends here, with the fire not put out. The next one finds it where it was.
+    // The program ends here, before the fire is out. The next one finds the job where it was.
     queue.db.close()?;
     let queue = Queue::open(&path)?;
     let fire = queue.take()?.expect("it was given back");
@@ -38,7 +38,7 @@ pub(crate) fn main() -> Result<(), QueueError> {
     assert_eq!(queue.pop()?.expect("one is left"), "water the plants");
     assert!(queue.pop()?.is_none() && queue.take()?.is_none());
 
-    // Two threads put in what three take out: each job is done once.
+    // Two threads put jobs in and three take them out: each job is done once.
     let mut done = std::thread::scope(|scope| {
         let producers = [0, 1].map(|half| {
             let queue = &queue;
@@ -98,13 +98,13 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Puts a job behind those of its priority, 0 being the most urgent. It is on the
-    /// device when this returns.
+    /// Puts a job behind those of its priority, 0 being the most urgent. It is on the device when
+    /// this returns.
     fn push(&self, priority: u8, job: &[u8]) -> Result<(), QueueError> {
         if job.is_empty() || job.len() > JOB_BYTES_MAX {
             return Err(QueueError::NotAJob);
         }
-        // A crash behind this leaves a number unused, which nobody misses.
+        // A crash after this leaves a number unused, which does no harm.
         let before =
             self.counters.update("next", |old| Some((number(old) + 1).to_be_bytes().into()));
         let place = [&[priority][..], &number(before?.as_deref()).to_be_bytes()].concat();
@@ -116,7 +116,7 @@ impl Queue {
         Ok(self.ready.pop_first()?.map(|(_, job)| job))
     }
 
-    /// Puts the first job aside and returns it: of several workers, to one.
+    /// Moves the first job to the taken ones and returns it: of several workers, to one.
     fn take(&self) -> Result<Option<Leased>, QueueError> {
         self.db.transact(|tx| {
             let Some((place, job)) = tx.iter(&self.ready)?.next().transpose()? else {
@@ -128,7 +128,7 @@ impl Queue {
         })
     }
 
-    /// Forgets a job that was taken, once what it asked for is done, for good.
+    /// Removes a job that was taken, once its work is done, for good.
     fn done(&self, taken: &Leased) -> Result<(), QueueError> {
         match self.leased.remove(&taken.place)? {
             Some(_) => Ok(self.db.sync()?),
@@ -136,7 +136,7 @@ impl Queue {
         }
     }
 
-    /// Puts what was taken, and not done, back where it was.
+    /// Puts the jobs that were taken, and not done, back where they were.
     fn give_back(&self) -> Result<(), QueueError> {
         let mut batch = Batch::new();
         for item in self.leased.iter() {
@@ -157,7 +157,7 @@ fn number(bytes: Option<&[u8]>) -> u64 {
     bytes.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().expect("eight bytes")))
 }
 
-/// Why the queue did not do something.
+/// Why the queue refused a call.
 #[derive(Debug)]
 pub(crate) enum QueueError {
     /// It is empty, or too long.

@@ -1,4 +1,4 @@
-//! Time series: samples of many series, kept for as long as asked, read by series and time.
+//! Time series: samples of many series, kept for a fixed time, read by series and time.
 //!
 //! A key is the series' name, a zero byte and the time, most significant byte first, so
 //! that a series is a range in the order of time. Samples expire by themselves.
@@ -36,7 +36,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(matches!(series.add("oven\0", now, 1.0), Err(SeriesError::BadName)));
     assert!(matches!(series.add("oven/1", now, f64::NAN), Err(SeriesError::NotANumber)));
 
-    // An hour, by ten minutes; the newest sample; which series there are.
+    // An hour, by ten minutes; the newest sample; the names of the series.
     let hour = start + 60 * MINUTE_MS..start + 120 * MINUTE_MS;
     let means = series.means("oven/2", hour.clone(), 10 * MINUTE_MS)?;
     assert_eq!(means.len(), 6);
@@ -45,7 +45,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(series.newest("oven/")?, None, "the beginning of a name is another name");
     assert_eq!(series.names()?, ["oven/1", "oven/2"]);
 
-    // A sample is kept for a day from its own time on, whenever it came in.
+    // A sample is kept for a day from its own time on, regardless of when it was added.
     let Ttl::Left(left) = series.db.ttl(key("oven/1", start))? else {
         panic!("it expires");
     };
@@ -95,7 +95,7 @@ impl Series {
         Ok(())
     }
 
-    /// Adds samples, a line `name time value` each: all of them, or none. How many there were.
+    /// Adds samples, a line `name time value` each: all of them, or none. Returns their number.
     fn add_lines(&self, lines: &str) -> Result<usize, SeriesError> {
         let mut batch = Batch::new();
         for (number, line) in (1..).zip(lines.lines()) {
@@ -147,7 +147,7 @@ impl Series {
         while is_at_one {
             let key = cursor.key();
             let name = &key[..key.len() - 1 - size_of::<u64>()];
-            // The byte behind the one that ends a name.
+            // The byte after the one that ends a name.
             let behind = [name, &[1]].concat();
             names.push(String::from_utf8_lossy(name).into_owned());
             is_at_one = cursor.seek(&behind)?;
@@ -183,7 +183,7 @@ fn parse(line: &str) -> Result<(&str, u64, f64), SeriesError> {
     Ok((name, at_ms, value))
 }
 
-/// Why a sample was not taken, or not found.
+/// Why a sample was not added, or not found.
 #[derive(Debug)]
 pub(crate) enum SeriesError {
     Line(usize, Box<SeriesError>),

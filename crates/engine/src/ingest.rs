@@ -1,32 +1,33 @@
 //! Ingestion: sorted entries written straight to tables, which all become visible at once.
 //!
-//! Entries go past the log and the memtables, and at the deepest level that
-//! has nothing of their keys above it, no merge need write them again. What would
-//! take its number with each write takes one for all here, when the tables are
-//! complete: in the files the entries have number 0, and a reader gives them the
-//! number that the manifest has for the table (`File::is_ingested`).
+//! The entries bypass the log and the memtables. They go to the deepest level that has nothing of
+//! their keys above it, so no merge need write them again. A write takes a sequence number as it
+//! comes; an ingestion takes one for all its entries, when the tables are complete. In the files
+//! the entries have number 0, and a reader gives them the number that the manifest has for the
+//! table (`File::is_ingested`).
 //!
-//! The order of `finish`, which the durability of the tables (R7) and the order of
-//! the tree (I3, I4) ask for:
+//! The order of `finish` follows from the durability of the tables (R7) and the order of the tree
+//! (I3, I4):
 //!
 //! 1. The tables and their names are durable. Where any of them goes to level 0, the ingestion
 //!    waits for the same pace as writers do.
-//! 2. The places of the tables in the tree are reserved, so that no merge that begins
-//!    now takes them (I9).
-//! 3. With the manifest locked, and no memtable of the keyspace holding anything, the
-//!    commit queue gives out a sequence number. Where one holds something, it is
-//!    flushed first; from the second try on, writers wait for that. A flush waits for all
-//!    numbers that were given out, and so none may be held while one is awaited.
-//! 4. When all before that number is visible and durable, the manifest gets the edit, and how
-//!    much of the logs is durable: where that is missing later, a device has lied, and the open
-//!    says so.
-//! 5. The view is installed, and only then the number published. A reader that got hold of
-//!    an older view, and saw the number, takes the view again (`Pipeline::at`).
+//! 2. The places of the tables in the tree are reserved, so that no merge that begins now takes
+//!    them (I9).
+//! 3. With the manifest locked, and all memtables of the keyspace empty, the commit queue gives out
+//!    a sequence number. A memtable that is not empty is flushed first; from the second try on,
+//!    writers wait for that. A flush waits for all numbers that were given out, so none may be held
+//!    while a flush is awaited.
+//! 4. When all writes before that number are visible and durable, the manifest gets the edit, and
+//!    the durable length of the logs. If that part is missing later, a device has lied, and the
+//!    open says so.
+//! 5. The view is installed, and only then the number published. A reader that got hold of an older
+//!    view, and saw the number, takes the view again (`Pipeline::at`).
 //!
-//! A checkpoint takes the state of one moment meanwhile, or after. A crash before
-//! 4 leaves tables that no manifest names, which the next open removes. A writer that comes after
-//! the number may have its record in the log by then: it is there without the ingestion, as after
-//! one that failed; so a follower that reads between the two shows the ingestion later.
+//! A checkpoint takes the state of one moment, before or after the ingestion. A crash before 4
+//! leaves tables that no manifest names, which the next open removes. A writer that comes after the
+//! number may have its record in the log by then. The record is there without the ingestion, as
+//! after an ingestion that failed, so a follower that reads between the two shows the ingestion
+//! later.
 //!
 //! Owns: the writing of the tables, and that order. Never does: choose a place
 //! (`windrow_plan::ingested`), or give out a number (`write/commit.rs`).
@@ -53,24 +54,25 @@ use windrow_store::tree::{Tree, dropped};
 use windrow_store::write::batch::check_limits;
 use windrow_store::write::commit::outcome_unknown;
 
-/// Of an ingestion whose record may be in the manifest.
+/// The text for an ingestion whose record may be in the manifest.
 const UNSEEN: &str = "the ingestion is not visible and `resume` leaves it out, but if the database is \
                       reopened instead, the manifest may have it";
 
-/// The part of a tree's bytes, up to some tables, that an ingestion leaves free on the device.
+/// The part of a tree's bytes, up to a number of tables, that an ingestion leaves free on the
+/// device.
 const ROOM_PART: u64 = 8;
 const ROOM_TABLES: u64 = 4;
-/// Bytes of entries between two looks at how much of the device is free.
+/// Bytes of entries between two checks of the free space of the device.
 const LOOK_BYTES: usize = 1 << 20;
 
-/// Bytes that go to level 0 between two looks at what pace is due: as many as a put has, since
-/// no look asks for more than a write's longest delay.
+/// Bytes that go to level 0 between two pauses of the pace: as many as a put has, since no pause is
+/// longer than a write's longest delay.
 const PAID_BYTES: u64 = 1 << 10;
 
-/// Tries to find the memtables empty that writers are not asked to wait for.
+/// Tries to find the memtables empty before writers must wait.
 const FREE_TRIES: u32 = 1;
 
-/// What an ingestion added.
+/// The amount that an ingestion added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ingested {
@@ -78,7 +80,7 @@ pub struct Ingested {
     pub entries: u64,
     /// Tables that they are in.
     pub tables: u64,
-    /// Bytes of those.
+    /// Bytes of those tables.
     pub bytes: u64,
 }
 
@@ -100,7 +102,7 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// One for a keyspace.
+    /// Begins an ingestion into a keyspace.
     pub(crate) fn new(database: Handle, tree: Arc<Tree>) -> Result<Ingest> {
         database.write_state.check()?;
         database.workers.check_open()?;
@@ -121,7 +123,7 @@ impl Ingest {
             last: Vec::new(),
             entries: 0,
             user_bytes: 0,
-            // The first entry looks.
+            // The first entry checks the free space.
             since_look: LOOK_BYTES,
             expiring: Vec::new(),
             database,
@@ -134,7 +136,7 @@ impl Ingest {
     ///
     /// # Errors
     /// `InvalidArgument` for a key that does not come after the last one, and for a broken limit:
-    /// the entry is left out, and the ingestion can go on. What writing a table said;
+    /// the entry is left out, and the ingestion can go on. The errors of writing a table;
     /// `ReadOnly`; `Closed`: it has failed then.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add(key.as_ref(), value.as_ref(), self.tree.ttl())
@@ -193,7 +195,7 @@ impl Ingest {
         let database = &self.database;
         let Some(outputs) = &mut self.outputs else { return Err(failed()) };
         database.write_state.check()?;
-        // A close waits for the entry, and not for the ingestion.
+        // A close waits for this entry, and not for the ingestion.
         let _entered = Entered::new(database)?;
         self.since_look += key.len() + value.len();
         if self.since_look >= LOOK_BYTES {
@@ -205,18 +207,18 @@ impl Ingest {
         outputs.keep(key, trailer(0, kind), value, true)
     }
 
-    /// Makes all entries durable and visible, at one moment. Without any it does nothing. Where
+    /// Makes all entries durable and visible, at one moment. Without entries it does nothing. Where
     /// merges are behind, and tables go to level 0, it waits as writers do.
     ///
     /// # Errors
-    /// What writing a table said, and flushing what the keyspace has in memory; `ReadOnly`;
-    /// `Closed`: nothing was added then. `OutcomeUnknown` if writing to the manifest failed: nothing
-    /// is visible, and a reopen may find all of it.
+    /// The errors of writing a table, and of flushing the keyspace's memtables; `ReadOnly`;
+    /// `Closed`: nothing was added then. `OutcomeUnknown` if writing to the manifest failed:
+    /// nothing is visible, and a reopen may find all of it.
     pub fn finish(mut self) -> Result<Ingested> {
         let Some(outputs) = self.outputs.take() else { return Err(failed()) };
         let (database, tree) = (&self.database, &self.tree);
         if !database.write_state.is_of_this_process() {
-            // Its files are the parent's.
+            // The files belong to the parent.
             std::mem::forget(outputs);
             return database.write_state.check().map(|()| Ingested::default());
         }
@@ -245,7 +247,7 @@ impl Drop for Ingest {
     fn drop(&mut self) {
         self.give_up();
         if !self.database.write_state.is_of_this_process() {
-            // As a keyspace does.
+            // As the drop of a keyspace does.
             std::mem::forget(self.tree.clone());
         }
     }
@@ -257,8 +259,9 @@ impl std::fmt::Debug for Ingest {
     }
 }
 
-/// Room that an ingestion leaves to each merge that runs, or to one: without any, what newer tables
-/// hide would stay. A table goes down with what it overlaps there.
+/// The room that an ingestion leaves to each merge that runs, or to one merge: without any, the
+/// entries that newer tables hide would stay. A table is merged down together with the tables that
+/// it overlaps there.
 fn room_to_merge_bytes(tree: &Tree) -> u64 {
     let version = tree.version();
     let levels = 0..version.levels.len() as u32;
@@ -290,7 +293,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Tables that no edit has taken over: of no use if the ingestion fails.
+/// Tables that no edit has taken over. They are removed if the ingestion fails.
 struct Loose<'a> {
     database: &'a Database,
     numbers: Vec<FileNumber>,
@@ -302,8 +305,8 @@ impl Drop for Loose<'_> {
     }
 }
 
-/// Makes tables, which are durable with their names, part of a tree. `bounds`: the first and
-/// the last key in them.
+/// Adds tables, which are durable with their names, to a tree. `bounds`: the first and the last key
+/// in them.
 fn add(
     database: &Database,
     tree: &Arc<Tree>,
@@ -316,7 +319,7 @@ fn add(
     let _one = lock_when_level0_has_room(database, tree, &files)?;
     let mut held = None;
     for tries in 1.. {
-        // Given back after the manifest's lock.
+        // Given back after the lock of the manifest.
         let places = Places::reserve(database, tree, &files);
         let mut catalog = database.catalog.lock_to_change()?;
         let added = database.pipeline.ingest(tree, bounds, |seq| {
@@ -328,7 +331,7 @@ fn add(
             let log_number = catalog.state().log_number;
             let mut fields = vec![Field::LastSeq(seq)];
             fields.extend(database.pipeline.segments.log_synced(log_number));
-            // From here on they may be in the manifest, whatever it says.
+            // From here on they may be in the manifest, even if the install fails.
             loose.numbers.clear();
             let edit = TreeEdit { tree, edit, flushed: None };
             let installed = catalog.install(fields, vec![edit], || ());
@@ -340,7 +343,8 @@ fn add(
             Ok(())
         })?;
         if added.is_some() {
-            // All of it is there. What fails here turns writing off, and is told to who writes next.
+            // The ingestion is complete. A failure here turns writing off, and the next writer gets
+            // the error.
             let _ = catalog.roll_if_wanted(&database.pipeline.trees());
             return Ok(());
         }
@@ -354,7 +358,7 @@ fn add(
     unreachable!("there are always more tries")
 }
 
-/// Waits for what goes to level 0 as writers do, in proportion to the debt of merges.
+/// Waits for the bytes that go to level 0 as writers do, in proportion to the debt of merges.
 fn pay(database: &Database, tree: &Tree, files: &[File]) -> Result<()> {
     let mut left = level0_bytes(tree, files);
     while left > 0 {
@@ -367,8 +371,8 @@ fn pay(database: &Database, tree: &Tree, files: &[File]) -> Result<()> {
     Ok(())
 }
 
-/// The lock under which ingestions are added one by one, once level 0 is not so deep that
-/// writers have to wait, or none of the tables goes there. Looked at under the lock: each
+/// The lock under which ingestions are added one by one. It waits until level 0 is not so deep that
+/// writers have to wait, or none of the tables goes there. Both are checked under the lock: each
 /// ingestion sees the depth that the one before has left.
 fn lock_when_level0_has_room<'a>(
     database: &'a Database,
@@ -403,7 +407,7 @@ fn bytes_of(files: &[File]) -> u64 {
     files.iter().map(|file| file.bytes).sum()
 }
 
-/// Writers that come wait for as long as this lives.
+/// New writers wait for as long as this lives.
 struct HeldWriters<'a>(&'a Database);
 
 impl<'a> HeldWriters<'a> {
@@ -424,7 +428,7 @@ impl Drop for HeldWriters<'_> {
 struct Places<'a> {
     database: &'a Database,
     tree: &'a Arc<Tree>,
-    /// Each with its level.
+    /// Each file with its level.
     files: Vec<(u32, File)>,
 }
 
@@ -491,7 +495,7 @@ mod tests {
         ingest.finish().unwrap();
     }
 
-    /// Nobody runs merges but who waits for them.
+    /// Merges run only on threads that wait for them.
     #[test]
     fn ingestions_of_the_same_keys_wait_for_merges() {
         let (db, _handles) = open();
@@ -500,13 +504,13 @@ mod tests {
             ingest(&db, round);
             deepest = deepest.max(depth(&db));
         }
-        // One is let in as long as it is less.
+        // An ingestion is let in as long as level 0 has less.
         assert_eq!(deepest, STOP, "level 0 became {deepest} deep");
         assert_eq!(db.get("key0099").unwrap().as_deref(), Some(&199u32.to_le_bytes()[..]));
         db.close().unwrap();
     }
 
-    /// However two of them come, each sees what the other has left.
+    /// In any interleaving of two, each sees the depth that the other has left.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "ingestions side by side")]
     fn ingestions_side_by_side_do_not_go_deeper_together() {
@@ -527,7 +531,7 @@ mod tests {
         db.close().unwrap();
     }
 
-    /// What meets nothing goes below, and has nothing to wait for.
+    /// A table that overlaps nothing goes below, and waits for nothing.
     #[test]
     fn an_ingestion_past_level_0_does_not_wait_for_it() {
         let (db, handles) = open();

@@ -1,13 +1,13 @@
 //! Ranges of keys as users write them: `..`, `"a".."n"`, `key..=key`.
 //!
-//! The standard library's `RangeBounds<K>` leaves open what `K` is of `..`, so that a call with
-//! it compiles only with its type named. Here a range says itself what it is of.
+//! The standard library's `RangeBounds<K>` does not fix `K` for `..`, so that a call with it
+//! compiles only with its type named. Here the range itself fixes the type.
 //!
 //! Owns: the trait. Never does: compare keys.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// A range of keys: any of Rust's ranges of what is bytes, or a pair of bounds.
+/// A range of keys: any of Rust's ranges over byte strings, or a pair of bounds.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -19,11 +19,11 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 /// # Ok::<(), windrow::Error>(())
 /// ```
 pub trait KeyRange {
-    /// Where it begins and where it ends.
+    /// Returns the bounds where it begins and ends.
     fn key_bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);
 }
 
-/// The bounds as keys of their own.
+/// Copies the bounds.
 pub(crate) fn owned(range: &impl KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let (begin, end) = range.key_bounds();
     (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec))

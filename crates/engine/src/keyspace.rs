@@ -1,8 +1,8 @@
 //! A keyspace's handle: reads, writes, and upkeep of one tree.
 //!
-//! Owns nothing but references: the tree and the database it belongs to. A
-//! handle outlives its keyspace; it then gives `Closed`, but for what snapshots
-//! from before see, which stays readable through it.
+//! Owns: references to the tree and its database, and nothing else. Never does: keep the keyspace
+//! from being dropped. The handle then gives `Closed`, but for the state that earlier snapshots
+//! see.
 
 use crate::ingest::Ingest;
 use crate::key_range::{self, KeyRange};
@@ -55,25 +55,25 @@ const SINGLE_BYTES_KEPT: usize = 64 << 10;
 pub struct Keyspace {
     pub(crate) database: Handle,
     pub(crate) tree: Arc<Tree>,
-    /// What writes through this handle wait for, unless a call says so itself.
+    /// How durable writes through this handle are, unless a call says so itself.
     pub(crate) sync: WriteSync,
 }
 
-// What a panic of another thread may leave half done is behind locks, and is done to its end or
-// said to be broken by whoever takes them next.
+// State that a panic of another thread may leave half done is behind locks. The next thread that
+// takes the lock completes it, or reports it as broken.
 impl UnwindSafe for Keyspace {}
 impl RefUnwindSafe for Keyspace {}
 
 impl Drop for Keyspace {
     fn drop(&mut self) {
         if !self.database.write_state.is_of_this_process() {
-            // As the handle: a dropped keyspace's files are the parent's to remove.
+            // As the handle does: a dropped keyspace's files are the parent's to remove.
             std::mem::forget(self.tree.clone());
         }
     }
 }
 
-/// What a read at one moment needs.
+/// The values that a read at one moment needs.
 struct Moment {
     view: Arc<ReadView>,
     seq: SeqNo,
@@ -114,7 +114,7 @@ impl Keyspace {
         &self.tree.name
     }
 
-    /// The keyspace's id, never used again for another.
+    /// The keyspace's id, which no other keyspace ever gets.
     pub fn id(&self) -> KeyspaceId {
         self.tree.id
     }
@@ -131,7 +131,7 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Whether a read may begin: of a snapshot also when the database was closed,
+    /// Whether a read may begin. A read of a snapshot may begin also when the database was closed,
     /// or the keyspace dropped, since.
     fn check_at(&self, snapshot: Option<&Snapshot>) -> Result<()> {
         let Some(snapshot) = snapshot else {
@@ -147,8 +147,8 @@ impl Keyspace {
     /// slice points into the cached block and keeps it alive.
     ///
     /// # Errors
-    /// `Corruption` naming file and offset of a damaged block; `Io`; `Closed`; `MergeRefused`
-    /// where the merge operator does not take the value that it is to be applied to.
+    /// `Corruption` naming file and offset of a damaged block; `Io`; `Closed`; `MergeRefused` where
+    /// the merge operator does not accept the value that it must apply to.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.check()?;
         // The view first, then the sequence number: see `write/queue.rs`.
@@ -159,7 +159,7 @@ impl Keyspace {
         value.inspect_err(|error| self.note(error))
     }
 
-    /// Whether `key` is there, with a value that the merge operator takes or not.
+    /// Whether `key` is there, even with a value that the merge operator does not accept.
     ///
     /// # Errors
     /// As [`Keyspace::get`], but for `MergeRefused`.
@@ -167,8 +167,8 @@ impl Keyspace {
         read::is_there(self.get(key))
     }
 
-    /// How long `key` is there for, if nobody writes it. Of a merged value: until the first
-    /// of its parts expires.
+    /// How long `key` remains if nobody writes it. For a merged value: until the first of its parts
+    /// expires.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -210,7 +210,7 @@ impl Keyspace {
         self.iter().next_back().transpose()
     }
 
-    /// How many keys of a range are there: counted one by one, past the block cache.
+    /// The number of keys in a range: counted one by one, past the block cache.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -231,9 +231,10 @@ impl Keyspace {
         keys.try_fold(0, |count, key| key.map(|_| count + 1))
     }
 
-    /// About how many keys there are, by what tables and memtables say of themselves: nothing is
-    /// read. Exact once all has been merged and if no key has expired; before, a key counts as often as
-    /// it was put, and a tombstone takes one away. What range tombstones hide counts.
+    /// About how many keys there are, from the metadata of tables and memtables: nothing is read.
+    /// It is exact once everything has been merged and if no key has expired. Before that a key
+    /// counts as often as it was put, and a tombstone takes one away. Keys that range tombstones
+    /// hide count.
     ///
     /// # Errors
     /// `Closed`.
@@ -312,7 +313,7 @@ impl Keyspace {
         values
     }
 
-    /// Tells the listener of damage that a read met.
+    /// Tells the listener of damage that a read found.
     #[cold]
     fn note(&self, error: &windrow_base::Error) {
         if error.is_corruption() {
@@ -393,8 +394,8 @@ impl Keyspace {
         self.scan(options, Some(prefix.as_ref()))
     }
 
-    /// The entries that `options` asks for. If they ask for a snapshot of
-    /// another open database, `InvalidArgument` is all that comes.
+    /// The entries that `options` asks for. If they ask for a snapshot of another open database,
+    /// the iterator gives `InvalidArgument` only.
     pub fn iter_with(&self, options: ReadOptions) -> Iter {
         self.scan(options, None)
     }
@@ -423,8 +424,8 @@ impl Keyspace {
     }
 
     fn iter_over(&self, mut options: ReadOptions, scan: ScanOptions) -> Iter {
-        // While memory is short an iterator must be able to let its view go: the
-        // snapshot keeps what it reads.
+        // While memory is short an iterator must be able to release its view: the snapshot keeps
+        // the entries that it reads.
         if options.snapshot.is_none()
             && self.database.caches.blocks.is_crowded()
             && self.database.write_state.is_of_this_process()
@@ -466,8 +467,8 @@ impl Keyspace {
 
     // ---- writing
 
-    /// Sets `key` to `value`. Survives the death of the process, not of the
-    /// machine: see [`Keyspace::put_with`] and [`Keyspace::synced`].
+    /// Sets `key` to `value`. It survives the death of the process, but not of the machine: see
+    /// [`Keyspace::put_with`] and [`Keyspace::synced`].
     ///
     /// # Errors
     /// `InvalidArgument` for a broken limit; `NoSpace`, `Io`; `ReadOnly` after a failed write;
@@ -522,7 +523,7 @@ impl Keyspace {
         self.single(self.sync, |batch| batch.put_with_ttl(self, key, value, ttl))
     }
 
-    /// Removes `key`, which need not be there.
+    /// Removes `key`, which need not exist.
     ///
     /// # Errors
     /// As [`Keyspace::put`].
@@ -581,8 +582,8 @@ impl Keyspace {
         self.single(self.sync, |batch| batch.merge_with_ttl(self, key, operand, ttl))
     }
 
-    /// Removes every key in `from..to` (the end is exclusive), at the cost of
-    /// one small write whatever the range holds.
+    /// Removes every key in `from..to` (the end is exclusive), at the cost of one small write
+    /// regardless of the number of keys.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -631,10 +632,10 @@ impl Keyspace {
         windrow_recover::measure::approximate_bytes(&self.tree, from.as_ref(), to.as_ref())
     }
 
-    /// Takes sorted entries, and adds them at once when it is finished: far faster than puts,
-    /// since they go straight to tables. They replace what the keys have then; snapshots from
-    /// before do not see them. Compaction filters see them as any others. It keeps the database
-    /// open, as the keyspace does.
+    /// Takes sorted entries, and adds them at once when it is finished: far faster than puts, since
+    /// they go straight to tables. They replace the values that the keys have then; earlier
+    /// snapshots do not see them. Compaction filters see them like any other entries. It keeps the
+    /// database open, as the keyspace does.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -656,19 +657,18 @@ impl Keyspace {
         Ingest::new(self.database.clone(), self.tree.clone())
     }
 
-    /// Writes what is in memory to tables, and waits until it is there.
+    /// Writes the memtables to tables, and waits until that is done.
     ///
     /// # Errors
-    /// What the file system said; `ReadOnly`; `Closed`.
+    /// The error of the file system; `ReadOnly`; `Closed`.
     pub fn flush(&self) -> Result<()> {
         self.check()?;
         self.database.pipeline.flush_tree(&self.tree)
     }
 
-    /// Gives the keyspace another policy: a preset's name, or one value per
-    /// axis, as the setting `preset` takes it. It takes effect with the next
-    /// decision; the tree is brought into its new shape by merges in the
-    /// background. Holds until the database is closed: what it opens with is
+    /// Gives the keyspace another policy: a preset's name, or one value per axis, as the setting
+    /// `preset` takes it. It takes effect with the next decision, and merges in the background
+    /// bring the tree into its new shape. It holds until the database is closed: the next open uses
     /// the setting. Memtables keep their size.
     ///
     /// ```
@@ -688,9 +688,8 @@ impl Keyspace {
         self.database.set_policy(&self.tree, policy)
     }
 
-    /// Stores settings of its own with the keyspace, in the place of those that it had, and
-    /// applies them: from here on, whoever opens it. [`Keyspace::set_policy`] lasts until the
-    /// close; this does longer.
+    /// Stores settings of its own with the keyspace, in place of its former ones, and applies them
+    /// now and at every later open. [`Keyspace::set_policy`] lasts only until the close.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -710,7 +709,7 @@ impl Keyspace {
         self.database.configure(&self.tree, settings)
     }
 
-    /// What the keyspace has of its own.
+    /// The settings that the keyspace has of its own.
     pub fn settings(&self) -> KeyspaceSettings {
         self.tree.settings()
     }
@@ -721,8 +720,8 @@ impl Keyspace {
     }
 
     /// Merges everything in the range down to the last level. Tombstones, shadowed and expired
-    /// entries in it give their space back, unless a snapshot needs them. Whole tables are merged, and so
-    /// what lies next to the range with it.
+    /// entries in it give their space back, unless a snapshot needs them. Whole tables are merged,
+    /// and so the keys next to the range with it.
     ///
     /// # Errors
     /// As [`Keyspace::flush`]; `Corruption` from a damaged input.
@@ -736,7 +735,7 @@ impl Keyspace {
         compact::compact(&self.database.scheduler, &self.tree, end(from), end(to))
     }
 
-    /// Merges all of it down to the last level: [`Keyspace::compact_range`] of `..`.
+    /// Merges the whole keyspace down to the last level: [`Keyspace::compact_range`] of `..`.
     ///
     /// # Errors
     /// As there.
@@ -745,7 +744,7 @@ impl Keyspace {
     }
 }
 
-/// Where a keyspace's cursors find the newest state, or their snapshot's.
+/// The source of the newest state, or of their snapshot's, for a keyspace's cursors.
 struct LatestOf {
     keyspace: Keyspace,
     snapshot: Option<Snapshot>,
@@ -758,7 +757,7 @@ impl Latest for LatestOf {
         Ok((view, seq, now_ms))
     }
 
-    /// Of a dropped keyspace too: nothing leaves its last view.
+    /// It works for a dropped keyspace too: nothing leaves its last view.
     fn later_view(&self) -> Option<Arc<ReadView>> {
         self.snapshot.is_some().then(|| self.keyspace.tree.pin())
     }

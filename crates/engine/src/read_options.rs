@@ -1,13 +1,12 @@
 //! Options of one read.
 //!
-//! Owns: their fields and defaults. Never does: read settings; what is not
-//! said here follows from them.
+//! Owns: their fields and defaults. Never does: read settings.
 
 use crate::snapshot::Snapshot;
 use windrow_read::read::readahead::Readahead;
 use windrow_read::read::scan_options::ScanOptions;
 
-/// How a cursor or iterator reads.
+/// The way in which a cursor or iterator reads.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -33,20 +32,20 @@ use windrow_read::read::scan_options::ScanOptions;
 /// ```
 #[derive(Clone)]
 pub struct ReadOptions {
-    /// First user key that may be returned; `None`: from the first key on.
+    /// The first user key that may be returned; `None`: from the first key on.
     pub lower: Option<Vec<u8>>,
-    /// First user key that is not returned any more; `None`: to the last key.
+    /// The first user key that is not returned any more; `None`: to the last key.
     pub upper: Option<Vec<u8>>,
-    /// Whether blocks that are read are kept in the block cache (default:
-    /// yes). Turn it off for one pass over much more data than the cache holds.
+    /// Whether blocks that are read are kept in the block cache (default: yes). Turn it off for one
+    /// pass over much more data than the cache holds.
     pub fill_cache: bool,
     /// Bytes read ahead of the position in a table. `None` (default): none at
     /// first, growing to [`crate::Settings::readahead_bytes`] while the reads
     /// stay sequential; `Some(0)`: never; else that much from the first block on.
     /// While readers hold much of the memory for blocks already, less is read ahead.
     pub readahead_bytes: Option<u64>,
-    /// The state that is read; `None`: the newest when the cursor is made. One
-    /// of another open database is `InvalidArgument`.
+    /// The state that is read; `None`: the newest when the cursor is made. A snapshot of another
+    /// open database gives `InvalidArgument`.
     pub snapshot: Option<Snapshot>,
 }
 
@@ -63,8 +62,7 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    /// The scan that they ask for, where a long one may read ahead up to
-    /// `readahead_bytes`.
+    /// The scan for these options. A long scan may read ahead up to `readahead_bytes`.
     pub(crate) fn scan(&self, readahead_bytes: u64) -> ScanOptions {
         ScanOptions {
             lower: self.lower.clone(),

@@ -1,22 +1,21 @@
 //! Snapshots: a state of the database that stays readable.
 //!
-//! Owns: the handle. What it shows of the default keyspace is in `snapshot_reads.rs`,
-//! as keyspaces know snapshots and not the other way round. Its place among the
-//! snapshots that are alive, by which merges go, is in `snapshots.rs`. Never does:
-//! keep a file itself.
+//! Its reads of the default keyspace are in `snapshot_reads.rs`, as keyspaces know snapshots and
+//! not the other way round. The list of live snapshots, which merges follow, is in `snapshots.rs`.
+//!
+//! Owns: the handle. Never does: keep a file itself.
 
 use std::sync::Arc;
 use windrow_base::{Error, Result, SeqNo};
 use windrow_recover::handle::Handle;
 
-/// A state of all keyspaces at one moment, readable for as long as it is held,
-/// after [`crate::Db::close`] too; a keyspace that was dropped since, through a
-/// handle of it that is kept. It keeps the database open, as a clone of
-/// [`crate::Db`] does. (Files that it reads may go, which is an
-/// error, once somebody else opens the closed database.)
+/// A state of all keyspaces at one moment. It is readable for as long as it is held, also after
+/// [`crate::Db::close`]; a keyspace that was dropped since is readable through a handle of it that
+/// is kept. It keeps the database open, as a clone of [`crate::Db`] does. (Once another process
+/// opens the closed database, files that the snapshot reads may be removed, which is an error.)
 ///
-/// Owned, cheap to clone, `Send`. What it alone can see is kept on disk until
-/// the last clone drops. Expiry is judged at the time it was taken.
+/// Owned, cheap to clone, `Send`. Entries that only it can see are kept on disk until the last
+/// clone drops. Expiry is judged at the time it was taken.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -39,13 +38,13 @@ pub(crate) struct SnapshotInner {
     pub(crate) seq: SeqNo,
     pub(crate) now_ms: u64,
     pub(crate) id: u64,
-    /// It was taken before the database was closed.
+    /// Whether it was taken before the database was closed.
     was_open: bool,
 }
 
 impl Drop for SnapshotInner {
     fn drop(&mut self) {
-        // A forked child's copy is not on the list.
+        // The copy in a forked child is not on the list.
         if self.database.write_state.is_of_this_process() {
             self.database.snapshots.release(self.seq, self.id);
         }
@@ -65,11 +64,11 @@ impl Snapshot {
         Snapshot { inner: Arc::new(SnapshotInner { database, seq, now_ms, id, was_open }) }
     }
 
-    /// Whether it shows a state of this open database.
+    /// Checks that it shows a state of this open database.
     ///
     /// # Errors
-    /// `InvalidArgument` if it is of another one; `Closed` if it was taken
-    /// when the database was closed already.
+    /// `InvalidArgument` if it is of another one; `Closed` if it was taken after the database was
+    /// closed.
     pub(crate) fn check_of(&self, database: &Handle) -> Result<()> {
         if !self.inner.database.is_of(database) {
             return Err(Error::invalid("the snapshot is of another open database"));

@@ -1,6 +1,6 @@
-//! What a snapshot shows of the default keyspace.
+//! Reads of the default keyspace as a snapshot sees it.
 //!
-//! Owns no state. Never does: anything that [`Keyspace`] does not do of a snapshot.
+//! Owns no state. Never does: a read that [`Keyspace`] does not offer for a snapshot.
 
 use crate::key_range::KeyRange;
 use crate::keyspace::Keyspace;

@@ -1,7 +1,7 @@
-//! Doors for harnesses to parts that a caller only reaches together with
-//! others (feature `testing`).
+//! Access for harnesses to parts that a caller only reaches together with others (feature
+//! `testing`).
 //!
-//! Never does: anything that a released program could use.
+//! Owns: these entry points. Never does: anything that a released program could use.
 
 use crate::db::Db;
 use std::path::Path;
@@ -13,24 +13,24 @@ use windrow_recover::found::fold_manifest;
 use windrow_store::manifest::record::Record;
 use windrow_store::manifest::state::ManifestState;
 
-/// Memory that is taken from the readers of a database until it is dropped.
+/// Memory that is taken from the readers of a database until this is dropped.
 pub struct Crowd(#[allow(dead_code)] Charge);
 
-/// Takes as much memory as all readers of a database may hold, so that its iterators
-/// give up their places.
+/// Takes as much memory as all readers of a database may hold, so that its iterators give up their
+/// places.
 pub fn crowd(db: &Db) -> Crowd {
     let database = db.database();
     Crowd(database.caches.blocks.hold(database.shares.reads_bytes(database.shares.one_in_use())))
 }
 
-/// Folds a manifest as an open does, and its snapshot once more: what it folds
-/// to must not change by being written. Returns the number of keyspaces.
+/// Folds a manifest as an open does, and its snapshot once more: a state must not change by being
+/// written. Returns the number of keyspaces.
 ///
 /// # Errors
-/// What an open would say of the manifest.
+/// The errors that an open would return for the manifest.
 ///
 /// # Panics
-/// If the snapshot is refused, or folds to something else.
+/// If the snapshot is refused, or folds to another state.
 pub fn refold_manifest(
     env: &Env,
     dir: &Path,

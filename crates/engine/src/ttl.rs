@@ -1,8 +1,10 @@
-//! How long a key is there for.
+//! The remaining lifetime of a key.
+//!
+//! Owns: the type. Never does: read a key ([`crate::Keyspace::ttl`] does).
 
 use std::time::Duration;
 
-/// How long a key is there for, if nobody writes it: see [`crate::Keyspace::ttl`].
+/// The remaining lifetime of a key, if nobody writes it: see [`crate::Keyspace::ttl`].
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -22,6 +24,6 @@ pub enum Ttl {
     NoKey,
     /// It never expires.
     Forever,
-    /// It expires after this long.
+    /// It expires after this time.
     Left(Duration),
 }

@@ -1,5 +1,5 @@
-//! A process that changes its directory while a database is open by a relative
-//! path. Alone in its file: the directory is the whole process's.
+//! A process that changes its directory while a database is open by a relative path. Alone in its
+//! file: the directory is the whole process's.
 
 #![allow(clippy::disallowed_methods, reason = "where the process is")]
 
@@ -22,7 +22,7 @@ fn a_change_of_directory_changes_nothing() {
     let db = Db::open_with("db", options).unwrap();
     assert_eq!(db.path(), std::env::current_dir().unwrap().join("db"));
     std::env::set_current_dir(&places[1]).unwrap();
-    // The other one is nobody's but its own.
+    // The other database is independent of the first.
     let other = Db::open("db").unwrap();
     assert_eq!(Db::open("../here/db").unwrap_err().kind(), ErrorKind::Busy);
     for key in 0..20_000 {
@@ -31,7 +31,7 @@ fn a_change_of_directory_changes_nothing() {
     db.flush().unwrap();
     db.compact().unwrap();
     db.put_with("last", "new", WriteSync::Yes).unwrap();
-    // A relative target is where the process is now.
+    // A relative target is resolved where the process is now.
     db.checkpoint("copy").unwrap();
     other.close().unwrap();
     db.close().unwrap();

@@ -1,7 +1,7 @@
-//! Runs every example: what they assert is what they promise to whoever copies from them.
+//! Runs every example: its assertions are its promise to readers who copy from it.
 //!
-//! Each is a module here, and not a program that is started: `cargo test` builds no program
-//! of an example that it could rely on where only some tests are asked for.
+//! Each is a module here, and not a program that is started. If only some tests are asked for,
+//! `cargo test` builds no program of an example that this test could rely on.
 
 #![allow(clippy::print_stdout, reason = "examples print")]
 

@@ -1,5 +1,5 @@
-//! A process that forks with a database open: the child's copy is inert, and
-//! the parent's does not notice.
+//! A process that forks with a database open: the child's copy is inert, and the parent's is not
+//! affected.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use windrow::env::{Buffer, Env};
 use windrow::{Batch, Db, Error, ErrorKind, Options, ReadOptions, WriteSync};
 use windrow_env::testing::{ForkedChild, in_child, without_locks};
 
-/// Merges soon, keeps little: reads go to the files.
+/// Options that merge soon and cache little: reads go to the files.
 fn options() -> Options {
     let mut options = Options::default();
     options.settings.memory_bytes = 8 << 20;
@@ -46,8 +46,8 @@ fn holds(db: &Db, numbers: std::ops::Range<u32>) {
     assert_eq!(next, numbers.end, "the last ones are gone");
 }
 
-/// Whatever a child tries, it is told so, nothing is written, and no lock is taken:
-/// a thread of the parent may have had it, so that it is held for good.
+/// Checks that every call of a child is refused, writes nothing, and takes no lock: a thread of the
+/// parent may have held it, so that it is held for good.
 fn is_inert(db: &Db) -> bool {
     without_locks(|| refuses_all(db))
 }
@@ -95,7 +95,7 @@ fn refuses_all(db: &Db) -> bool {
         db.write_error().map_or(Ok(()), Err),
     ];
     let keys: Vec<String> = (0..200).map(key).collect();
-    // These say what memory says.
+    // These give the state in memory.
     let _ = (db.tree(), db.keyspaces(), db.keyspaces_left_out(), db.table_searches());
     let _ = (keyspace.policy(), keyspace.name().len(), format!("{db:?}"));
     for (number, result) in asked.iter().enumerate() {
@@ -128,7 +128,7 @@ fn a_childs_copy_refuses_all_and_its_end_is_not_noticed() {
     holds(&Db::open_with(dir.path(), options()).unwrap(), 0..20_100);
 }
 
-/// Reads that a child goes on with were begun by its parent.
+/// Reads that the parent began and the child goes on with.
 #[test]
 fn what_was_made_before_the_fork_ends_in_the_child() {
     let dir = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ fn a_child_opens_databases_of_its_own() {
         let busy = Db::open_with(dir.path(), options()).err().unwrap();
         let pid = format!("process {}", std::os::unix::process::parent_id());
         assert!(busy.kind() == ErrorKind::Busy && busy.message().contains(&pid), "{busy}");
-        // Its threads are not here.
+        // The threads of the inherited environment do not exist here.
         let mut inherited = options();
         inherited.components.env = Some(env.clone());
         let error = Db::open_with(own.path(), inherited).err().unwrap();
@@ -198,7 +198,7 @@ fn a_child_opens_databases_of_its_own() {
     holds(&db, 0..100);
 }
 
-/// It waited for the threads of its parent.
+/// Such a repair waited for the threads of its parent.
 #[test]
 fn a_repair_in_a_child_is_refused_with_the_environment_of_its_parent() {
     let dir = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn a_repair_in_a_child_is_refused_with_the_environment_of_its_parent() {
     holds(&Db::open_with(dir.path(), options()).unwrap(), 0..3_000);
 }
 
-/// The lock goes with the process that opened, whatever children it leaves.
+/// The lock goes with the process that opened the database, even if it leaves children.
 #[test]
 fn a_child_keeps_nobody_out_after_its_parent_died() {
     let dir = tempfile::tempdir().unwrap();
@@ -242,7 +242,7 @@ fn a_child_keeps_nobody_out_after_its_parent_died() {
     holds(&opened.unwrap(), 0..5_000);
 }
 
-/// `exit` runs what the threads and the program left to be run at the end.
+/// `exit` runs the handlers that threads and the program registered for the end.
 #[test]
 fn a_child_may_end_by_exit_or_by_unwinding() {
     let dir = tempfile::tempdir().unwrap();
@@ -271,7 +271,8 @@ fn a_child_may_end_by_exit_or_by_unwinding() {
     holds(&Db::open(Path::new(dir.path())).unwrap(), 0..6_000);
 }
 
-/// Whatever other threads are at when it is forked, a child takes buffers and gives them back.
+/// At any point of the other threads at which it is forked, a child takes buffers and gives them
+/// back.
 #[test]
 fn a_child_waits_for_no_buffer() {
     let ends = AtomicBool::new(false);

@@ -1,8 +1,8 @@
-//! What a program that embeds the library has resident: it asks nothing of the C library's
-//! allocator, and stays within the budget and a seventh of it all the same.
+//! The resident memory of a program that embeds the library: the engine asks nothing of the C
+//! library's allocator, and the memory still stays within the budget and a seventh of it.
 //!
-//! A process of its own, since what is resident is the process's. The soak is asked for by
-//! name and takes ten minutes:
+//! A process of its own, since resident memory is counted by process. The soak is asked for by name
+//! and takes ten minutes:
 //!
 //!     cargo test --release -p windrow --test resident -- --ignored --nocapture
 
@@ -21,10 +21,10 @@ const ENTRIES: u64 = 10_800;
 const GETS: u64 = 40_000;
 const SOAK: Duration = Duration::from_secs(600);
 
-/// One test at a time.
+/// Lets one test run at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// What the system says of this process, in bytes: all of it, and what is of no file.
+/// The resident bytes of this process, as the system counts them: all, and those of no file.
 fn resident_bytes() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let bytes = |name: &str| {
@@ -55,7 +55,7 @@ fn put(db: &Db, number: u64, value_bytes: usize) {
 
 type Work<'a> = Box<dyn Fn() + Send + 'a>;
 
-/// The most that is resident while so many threads are at work.
+/// The most resident bytes while `works` run, each on a thread of its own.
 fn most_resident(name: &str, db: &Db, works: Vec<Work<'_>>) -> u64 {
     let (mut most, mut anonymous, mut counted) = (0, 0, 0);
     std::thread::scope(|threads| {
@@ -91,7 +91,7 @@ fn check(most: u64) {
     assert!(most <= limit, "{most} bytes were resident, over {limit}");
 }
 
-/// Each reader fills blocks on a thread of its own, which others evict.
+/// Each reader fills blocks on a thread of its own. Others evict them.
 #[test]
 fn many_readers_stay_within_the_budget() {
     let _alone = ALONE.lock();

@@ -1,29 +1,29 @@
-//! What a synced put writes to the device, whatever was written before it: in
-//! a process of its own, so that what it has written is what these puts wrote.
+//! The bytes that a synced put writes to the device, for any writes before it. In a process of its
+//! own, so that all bytes it has written are from these puts.
 //!
-//! A store into a mapped log dirties a whole folio, which is half a MiB on
-//! recent kernels: a log is written by `pwrite` from its first sync on.
+//! A store into a mapped log dirties a whole folio, which is half a MiB on recent kernels. So a log
+//! is written by `pwrite` from its first sync on.
 
 #![allow(clippy::disallowed_methods)] // reads the kernel's counters
 
 use std::path::Path;
 use windrow::{Db, Options, WriteSync};
 
-/// Most that a synced put of 100 bytes may write.
+/// The most bytes that a synced put of 100 bytes may write.
 const PUT_BYTES_MAX: u64 = 16 << 10;
-/// Puts of 1,000 bytes that make 64 MiB of log.
+/// The number of puts of 1,000 bytes that make 64 MiB of log.
 const UNSYNCED: u32 = 1 << 16;
 const SYNCED: u32 = 400;
 
-/// Bytes that this process has dirtied for a device to write. `None` where it
-/// is not counted.
+/// The bytes that this process has dirtied for a device to write. `None` where they are not
+/// counted.
 fn written_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "))?;
     line.parse().ok()
 }
 
-/// Whether files here are written to a device that is counted.
+/// Whether files in this directory are on a device whose writes are counted.
 fn is_counted(dir: &Path) -> bool {
     let before = written_bytes();
     let file = dir.join("probe");
@@ -38,7 +38,7 @@ fn put(db: &Db, prefix: &str, keys: u32) {
     });
 }
 
-/// Bytes per put of what `work` does.
+/// The bytes that `work` writes per put.
 fn per_put(work: impl FnOnce()) -> u64 {
     let before = written_bytes().unwrap();
     work();

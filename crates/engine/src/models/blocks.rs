@@ -1,5 +1,8 @@
-//! Decoded blocks ([`windrow_read::cache::BlockCache`]): its room, and what counts against it.
-//! `quick_cache` and [`windrow_format::block::Account`] are one step each to loom.
+//! Models of decoded blocks ([`windrow_read::cache::BlockCache`]): the room of the cache, and the
+//! memory that counts against it. `quick_cache` and [`windrow_format::block::Account`] are one step
+//! each to loom.
+//!
+//! Owns: these models. Never does: follow the steps inside `quick_cache`.
 
 use super::{OF_MANY, OF_STEPS, model, model_of_database};
 use loom::sync::Mutex;
@@ -11,7 +14,7 @@ use windrow_read::cache::{BlockCache, ReadMemory};
 use windrow_read::options::Settings;
 
 const ROOM_BYTES: u64 = 1 << 20;
-/// Room for some blocks of a key each.
+/// Room for some blocks with one key each.
 const LITTLE_BYTES: u64 = 4 << 10;
 
 #[test]
@@ -27,7 +30,7 @@ fn two_who_resize_the_block_cache_leave_the_smaller_size() {
     });
 }
 
-/// A flush that has ended and a writer that has frozen the next memtable both share memory out.
+/// A flush that has ended and a writer that has frozen the next memtable both divide the memory.
 #[test]
 fn reads_are_offered_what_the_last_count_of_memtables_leaves() {
     model(OF_STEPS, || {

@@ -1,4 +1,6 @@
-//! Handles of tables ([`windrow_read::cache::TableCache`]).
+//! Models of the handles of tables ([`windrow_read::cache::TableCache`]).
+//!
+//! Owns: these models. Never does: open a table.
 
 use super::{OF_STEPS, model};
 use loom::thread;
@@ -9,12 +11,12 @@ use windrow_env::testing::CrashFs;
 use windrow_plan::tree::File;
 use windrow_read::cache::{TableCache, TableLimits};
 
-/// A table of which only number and uid matter.
+/// A table with the fields that matter here: number and uid.
 fn table(number: FileNumber) -> File {
     File { number, uid: number, ..File::default() }
 }
 
-/// A cache, and how many tables it gave away to be unlinked.
+/// A cache, and the count of tables that it passed on to be unlinked.
 fn cache() -> (Arc<TableCache>, Arc<AtomicUsize>) {
     let gone = Arc::new(AtomicUsize::new(0));
     let sink = gone.clone();
@@ -34,7 +36,8 @@ fn a_table_has_one_handle_whoever_lets_go_of_the_last() {
         let first = cache.handle(&table(1), &KeyOrder::Bytewise);
         let other = cache.clone();
         let reader = thread::spawn(move || {
-            // Loom sees no count of `Arc`, but this: it lets the other come between.
+            // Loom follows no count of `Arc`, except through this: it lets the other thread run in
+            // between.
             drop(other.handle(&table(2), &KeyOrder::Bytewise));
             drop(first);
         });

@@ -1,9 +1,11 @@
-//! Keyspaces that are made and dropped ([`windrow_store::catalog::Catalog`]).
+//! Models of keyspaces that are made and dropped ([`windrow_store::catalog::Catalog`]).
+//!
+//! Owns: these models. Never does: edit the manifest by itself.
 
 use super::{OF_MANY, OF_TWO, World, model_of_database};
 use windrow_base::ErrorKind;
 
-/// Bytes that count as held by memtables that are in no table.
+/// Bytes of memtables that are in no table.
 fn unflushed_bytes(world: &World) -> usize {
     world.segments().queue.lock().unflushed.bytes()
 }

@@ -1,10 +1,12 @@
-//! Resumes and checkpoints of a whole database, next to what writers and failures do.
+//! Models of resumes and checkpoints of a whole database, concurrent with writers and failures.
+//!
+//! Owns: these models. Never does: call an owner but through the database.
 
 use super::{OF_MANY, OF_TWO, World, model_of_database, open_at};
 use crate::{Batch, WriteSync};
 use windrow_base::{Error, ErrorKind, Result};
 
-/// Turns writing off by what can go away.
+/// Turns writing off by a cause that can go away.
 fn turn_off(world: &World) {
     let refused = Error::new(ErrorKind::NoSpace, "the device is full");
     world.database().set_background_error(&refused);
@@ -14,7 +16,7 @@ fn put(world: &World, key: &str) -> Result<()> {
     world.db.put(key, key)
 }
 
-/// Whatever the resume did by then.
+/// At any step of the resume.
 #[test]
 fn a_failure_that_stays_keeps_writing_off_through_a_resume() {
     model_of_database(OF_TWO, |world| {
@@ -66,7 +68,7 @@ fn a_write_next_to_a_resume_is_done_or_refused_for_ever() {
     });
 }
 
-/// A batch to two keyspaces, of which one is flushed while the copy is made (P3).
+/// A batch to two keyspaces. One of them is flushed while the copy is made (P3).
 #[test]
 fn a_checkpoint_has_a_batch_whole_or_not_at_all() {
     model_of_database(OF_MANY, |world| {

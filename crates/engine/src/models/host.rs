@@ -1,5 +1,7 @@
-//! Waiting for a change ([`windrow_store::host::Host`] with its `Progress`), and whether writing
-//! is on ([`WriteState`]).
+//! Models of waiting for a change ([`windrow_store::host::Host`] with its `Progress`), and of the
+//! question whether writing is on ([`WriteState`]).
+//!
+//! Owns: these models. Never does: flush or merge.
 
 use super::{OF_STEPS, model, model_of_database};
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +15,7 @@ fn who_waits_for_a_change_hears_of_it() {
         let changed = Arc::new(AtomicU64::new(0));
         let of_other = changed.clone();
         let other = world.spawn(move |world| {
-            // Something else, and then what is waited for.
+            // Another change, and then the awaited one.
             world.database().note_progress();
             of_other.store(1, Relaxed);
             world.database().note_progress();
@@ -49,7 +51,7 @@ fn a_failure_does_not_open_what_is_closed() {
     });
 }
 
-/// A look at it finds that it is off, with the cause, or on.
+/// A look at the state finds that writing is off, with the cause, or on.
 #[test]
 fn who_asks_while_writing_goes_on_again_is_told_why_it_was_off_or_nothing() {
     model(OF_STEPS, || {

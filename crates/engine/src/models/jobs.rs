@@ -1,4 +1,6 @@
-//! What jobs install, under readers ([`windrow_store::jobs::Jobs`], trees, cleanup).
+//! Models of the installs of jobs, under readers ([`windrow_store::jobs::Jobs`], trees, cleanup).
+//!
+//! Owns: these models. Never does: merge tables: an edit replaces the result of a merge.
 
 use super::{OF_TWO, World, model_of_database};
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
@@ -13,12 +15,12 @@ fn tree(world: &World) -> Arc<Tree> {
     world.database().tree(KeyspaceId::DEFAULT).expect("the default keyspace")
 }
 
-/// Puts what is in memory into a table.
+/// Flushes the memtables to a table.
 fn flush(world: &World) {
     world.db.flush().expect("flush");
 }
 
-/// An edit that removes every table, as a merge does of which nothing is left.
+/// An edit that removes every table, like the edit of a merge with an empty output.
 fn without_tables(version: &Version) -> Edit {
     let removed = version.files().map(|(level, part, file)| (level, part, file.number)).collect();
     Edit { removed, ..Edit::default() }
@@ -34,7 +36,7 @@ fn a_key_is_there_while_its_memtable_becomes_a_table() {
     });
 }
 
-/// What a filter took is there for a snapshot at all times, or at none.
+/// For a snapshot the entries that a filter removed are there at all times, or at none.
 #[test]
 fn a_snapshot_is_on_one_side_of_an_install() {
     model_of_database(OF_TWO, |world| {
@@ -60,7 +62,7 @@ fn a_snapshot_is_on_one_side_of_an_install() {
 fn a_table_goes_once_and_not_while_a_version_is_pinned() {
     model_of_database(OF_TWO, |world| {
         flush(world);
-        // Stands for the count of an `Arc`, which orders the last unpin after the install.
+        // Replaces the count of an `Arc`, which orders the last unpin after the install.
         let unpinning = LoomArc::new(LoomMutex::new(()));
         let of_reader = unpinning.clone();
         let reader = world.spawn(move |world| {
@@ -73,7 +75,7 @@ fn a_table_goes_once_and_not_while_a_version_is_pinned() {
         let installing = unpinning.lock().unwrap();
         world.database().jobs.install(&tree(world), without_tables).expect("install");
         drop(installing);
-        // On this thread, unless the reader lets go of it last.
+        // On this thread, unless the reader is the last to release the table.
         world.handles.jobs.run_until_idle();
         reader.join().unwrap();
         world.handles.jobs.run_until_idle();
@@ -82,7 +84,7 @@ fn a_table_goes_once_and_not_while_a_version_is_pinned() {
     });
 }
 
-/// Both are of one version, or the second of what the first left.
+/// Both are based on one version, or the second on the result of the first.
 #[test]
 fn two_edits_of_a_tree_follow_each_other() {
     model_of_database(OF_TWO, |world| {

@@ -1,10 +1,12 @@
-//! What merges side by side share ([`windrow_store::merge`]).
+//! Models of the state that concurrent merges share ([`windrow_store::merge`]).
+//!
+//! Owns: these models. Never does: run a merge.
 
 use super::{OF_TWO, model_of_database};
 use windrow_base::KeyspaceId;
 use windrow_store::merge::filters::OutputFilters;
 
-/// Jobs that plan their filters at once take no more than one after the other.
+/// Jobs that plan their filters at once take no more than jobs one after the other.
 #[test]
 fn two_jobs_do_not_both_take_the_filter_memory_that_is_left() {
     model_of_database(OF_TWO, |world| {

@@ -1,14 +1,15 @@
-//! Models of how threads share the engine's owners, on the very code that runs, tried in
-//! every interleaving with at most a few forced switches:
-//! `RUSTFLAGS="--cfg loom" cargo test -p windrow --lib models --target-dir target/loom`.
-//! `LOOM_MAX_PREEMPTIONS=n` allows n of them.
+//! Models of how threads share the engine's owners, on the very code that runs, tried in every
+//! interleaving with at most a few forced switches: `RUSTFLAGS="--cfg loom" cargo test -p windrow
+//! --lib models --target-dir target/loom`. `LOOM_MAX_PREEMPTIONS=n` allows n of them.
 //!
-//! Most models open a database in memory and call it from two or three threads: no
-//! model repeats what an owner does step by step. Jobs run on the threads that wait for
-//! them (`Stepper`). A value of loom's that is written and read relaxed stands for what an
-//! order between threads protects: without a happens-before edge from its writing a read
-//! may find the value from before, which fails the model, as does a thread that nobody
-//! will ever wake.
+//! Most models open a database in memory and call it from two or three threads. Jobs run on the
+//! threads that wait for them (`Stepper`). A loom value that is written and read relaxed represents
+//! the data that an order between threads protects. Without a happens-before edge from its writing
+//! a read may find the value from before, which fails the model, as does a thread that nobody will
+//! ever wake.
+//!
+//! Owns: the database of a model, and the bounds of the search. Never does: repeat the steps of an
+//! owner.
 //!
 //! | owner | its locks | loom, the file here | shuttle, `sim/tests/shuttle` |
 //! |---|---|---|---|
@@ -50,7 +51,7 @@ use windrow_read::lock_ranks;
 use windrow_recover::database::Database;
 use windrow_store::write::segments::Segments;
 
-/// Forced switches, where `LOOM_MAX_PREEMPTIONS` does not say: of a few steps, of two
+/// Forced switches, where `LOOM_MAX_PREEMPTIONS` is not set: for models of a few steps, of two
 /// threads that each call a database, and of three, or of calls that take long.
 const OF_STEPS: usize = 3;
 const OF_TWO: usize = 2;
@@ -59,7 +60,7 @@ const OF_MANY: usize = 1;
 /// Words of a thread's stack: loom's own choice is too small for an open.
 const STACK_WORDS: usize = 1 << 17;
 
-/// Runs `body` in every interleaving with at most so many forced switches.
+/// Runs `body` in every interleaving with at most `switches` forced switches.
 fn model(switches: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(switches));
@@ -79,8 +80,8 @@ struct World {
 }
 
 impl World {
-    /// Small: under loom each idle chunk of memory is a value to follow. A first write has
-    /// made the memtable's list, whose making loom does not see (`OnceLock`).
+    /// Small: under loom each idle chunk of memory is a value to follow. A first write has made the
+    /// memtable's list, since loom does not see how that is made (`OnceLock`).
     fn open() -> Arc<World> {
         let (_, handles) = env(1);
         let world = World { db: open(&handles), handles };
@@ -100,7 +101,7 @@ impl World {
         self.db.get(key).expect("get").is_some()
     }
 
-    /// How many files of the database are called so.
+    /// The number of files of the database with this suffix.
     fn files(&self, suffix: &str) -> usize {
         let names = self.handles.fs.files(&self.database().dir);
         names.iter().filter(|name| Path::new(name).extension().is_some_and(|e| e == suffix)).count()
@@ -117,13 +118,13 @@ impl World {
 }
 
 impl Drop for World {
-    /// Nothing of a run is needed after it: a close that flushes would take half its time.
+    /// Nothing of a run is needed after it. A close that flushes would take half of its time.
     fn drop(&mut self) {
         self.handles.fs.halt();
     }
 }
 
-/// Opens the database of these files.
+/// Opens the database with these files.
 fn open(handles: &Handles) -> Db {
     open_at("db", handles)
 }
@@ -141,7 +142,7 @@ fn model_of_database(switches: usize, body: impl Fn(&Arc<World>) + Send + Sync +
     model(switches, move || body(&World::open()));
 }
 
-/// The canary of lock ranks, which the models check as well.
+/// The canary of lock ranks. The models check them as well.
 #[test]
 #[should_panic(expected = "takes the catalog (rank 100) while this thread holds the commit queue")]
 fn locks_that_are_taken_out_of_order_are_noticed() {

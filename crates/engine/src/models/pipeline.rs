@@ -1,5 +1,7 @@
-//! Writes, from their slot of the queue to being visible: [`windrow_store::write::pipeline::Pipeline`]
-//! with its queue and segments.
+//! Models of writes, from their slot of the queue to their visibility:
+//! [`windrow_store::write::pipeline::Pipeline`] with its queue and segments.
+//!
+//! Owns: these models. Never does: sync a log of its own (`wal_sync.rs`).
 
 use super::{OF_MANY, OF_TWO, World, model_of_database, open};
 use windrow_base::{Error, ErrorKind, Result};
@@ -10,7 +12,7 @@ fn put(world: &World, key: &str) -> Result<()> {
     world.db.put(key, key)
 }
 
-/// What is visible of two writes since `before`, which must be there. Returns how many are.
+/// Checks that the visible ones of two writes since `before` are there. Returns how many are there.
 fn read(world: &World, before: u64) -> u64 {
     let visible = world.database().pipeline.visible() - before;
     let there = u64::from(world.has("a")) + u64::from(world.has("b"));
@@ -76,8 +78,8 @@ fn a_failed_append_is_never_visible_and_nobody_waits_for_it() {
     });
 }
 
-/// Something else turns writing off, a flush say, while slots are being filled:
-/// what is refused stays unseen, and what is seen was not refused.
+/// Another failure, of a flush for example, turns writing off while slots are being filled. Writes
+/// that are refused stay unseen, and writes that are seen were not refused.
 #[test]
 fn a_write_is_seen_or_refused_whatever_else_fails() {
     model_of_database(OF_MANY, |world| {
@@ -104,7 +106,7 @@ fn two_who_want_the_next_segment_make_one() {
     });
 }
 
-/// A record of no operations, whose slot no sequence number waits for.
+/// A record without operations: no sequence number waits for its slot.
 #[test]
 fn a_sync_waits_for_a_mark_that_is_being_written_to_the_log_before() {
     model_of_database(OF_TWO, |world| {

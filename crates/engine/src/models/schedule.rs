@@ -1,4 +1,7 @@
-//! Which jobs begin ([`windrow_store::jobs::schedule::Scheduler`]), and the timer of those that wait.
+//! Models of the start of jobs ([`windrow_store::jobs::schedule::Scheduler`]), and of the timer of
+//! those that wait.
+//!
+//! Owns: these models. Never does: choose a job.
 
 use super::{OF_MANY, OF_STEPS, OF_TWO, model, model_of_database};
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
@@ -18,7 +21,7 @@ fn two_who_want_work_begun_begin_it_once() {
     });
 }
 
-/// Each runs jobs while it waits, its own or the other's.
+/// Each thread runs jobs while it waits, its own or the other's.
 #[test]
 fn two_who_wait_for_a_flush_have_one() {
     model_of_database(OF_MANY, |world| {
@@ -29,7 +32,7 @@ fn two_who_wait_for_a_flush_have_one() {
     });
 }
 
-/// Jobs that are to be tried again, of which one fails while the timer ends.
+/// Jobs that will be tried again. One of them fails while the timer ends.
 #[test]
 fn a_job_that_waits_has_a_timer_that_looks_for_it() {
     model(OF_STEPS, || {

@@ -1,4 +1,6 @@
-//! The range tombstones of a memtable ([`windrow_read::tombstones::MemTombstones`]).
+//! Models of the range tombstones of a memtable ([`windrow_read::tombstones::MemTombstones`]).
+//!
+//! Owns: this model. Never does: open a database.
 
 use super::{OF_STEPS, model};
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +12,7 @@ use windrow_read::tombstones::MemTombstones;
 
 const ORDER: KeyOrder = KeyOrder::Bytewise;
 
-/// A read builds the last chunk while more come, and the next one takes what it built.
+/// A read builds the last chunk while more come, and the next read takes the result.
 #[test]
 fn a_reader_finds_every_tombstone_that_is_visible() {
     model(OF_STEPS, || {

@@ -1,5 +1,7 @@
-//! The group sync of the log ([`windrow_store::write::wal_sync::WalSync`]), by writers that go
-//! through the whole write path into a log of this model's.
+//! Models of the group sync of the log ([`windrow_store::write::wal_sync::WalSync`]): writers go
+//! through the whole write path into a log that the model supplies.
+//!
+//! Owns: these models, and their log (`Device`). Never does: sync a real file.
 
 use super::{OF_TWO, World, model_of_database};
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,9 +13,8 @@ use windrow_env::LogFile;
 use windrow_read::options::WriteSync;
 use windrow_store::write::wal::Wal;
 
-/// A log that is written and synced by saying so. Its own fields, but for what
-/// writers share, are the standard library's: they are the test's books, not
-/// part of the protocol.
+/// A log whose writes and syncs are only noted. Its fields, except those that writers share, are of
+/// the standard library: they are the records of the test, not part of the protocol.
 #[derive(Default)]
 struct Device {
     fails: bool,
@@ -21,13 +22,13 @@ struct Device {
     syncs: Book,
     /// A bit for each key that was written.
     cached: AtomicU64,
-    /// What of that the last sync found.
+    /// The bits that the last sync found.
     durable: Book,
     /// The log before this one must have been synced first (rule R4).
     after: Option<Arc<Device>>,
 }
 
-/// The keys, which nothing else in a record is like.
+/// The keys. No other bytes of a record are like them.
 const KEYS: [&str; 2] = ["<a>", "<b>"];
 
 fn bit(key: &str) -> u64 {
@@ -86,7 +87,7 @@ fn model_of_log(
 ) {
     model_of_database(switches, move |world| {
         let device = Arc::new(device());
-        // What came before is durable.
+        // Earlier writes are durable.
         world.db.sync().expect("sync");
         go_on(world, FIRST, &device);
         body(world, &device);
@@ -133,8 +134,8 @@ fn a_group_sync_covers_who_waits_and_older_logs_first() {
 fn who_comes_while_a_sync_runs_is_woken_by_the_next() {
     model_of_log(OF_TWO, Device::default, |world, device| {
         put(world, "<a>", WriteSync::No).expect("put");
-        // Whichever is first leads; of the others one may lead the next sync, or
-        // find that there is nothing left to lead, and then tells the last.
+        // The first one leads. Of the others one may lead the next sync, or find that nothing is
+        // left to sync, and then wakes the last.
         let others = [(); 2].map(|()| {
             let device = device.clone();
             world.spawn(move |world| {
@@ -160,7 +161,8 @@ fn a_failed_sync_fails_all_who_wait_and_is_not_tried_again() {
     });
 }
 
-/// Whoever syncs, and whoever waits for it: what is seen and not durable is not called refused.
+/// In either order of leader and waiter: a write that is seen and not durable is not called
+/// refused.
 #[test]
 fn a_write_that_waited_for_a_failed_sync_says_that_it_may_be_there() {
     let device = || Device { fails: true, ..Device::default() };
@@ -181,8 +183,8 @@ fn a_sync_that_panics_fails_who_waits_for_it() {
     let device = || Device { panics: true, ..Device::default() };
     model_of_log(OF_TWO, device, |world, _| {
         put(world, "<a>", WriteSync::No).expect("put");
-        // Whichever leads panics, and the other is neither left waiting nor told
-        // that the bytes are durable.
+        // The leader panics, and the other is neither left waiting nor told that the bytes are
+        // durable.
         let sync = |world: &World| catch_unwind(AssertUnwindSafe(|| world.db.sync()));
         let other = world.spawn(sync);
         let done = [sync(world), other.join().unwrap()];

@@ -1,4 +1,7 @@
-//! What a close waits for ([`windrow_store::host::workers::Workers`], `close.rs`).
+//! Models of the work that a close waits for ([`windrow_store::host::workers::Workers`],
+//! `close.rs`).
+//!
+//! Owns: these models. Never does: touch a real file: `Files` are atomics.
 
 use super::{OF_MANY, OF_STEPS, model_of_database, open};
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use windrow_env::jobs::Urgency;
 
-/// What a job does to the files, and whether it did (the test's books).
+/// The files that a job changes, and whether it did (the records of the test).
 #[derive(Default)]
 struct Files {
     value: AtomicU64,
     touched: AtomicBool,
     closed: AtomicBool,
-    /// Touched after the close: a panic in a job would be contained, and tell nobody.
+    /// Touched after the close: a panic in a job would be contained, and reported to nobody.
     late: AtomicBool,
 }
 
@@ -25,14 +28,14 @@ impl Files {
         }
     }
 
-    /// Nothing is under way any more.
+    /// No work is in progress any more.
     fn close(&self) {
         let touched = self.touched.load(Ordering::SeqCst);
         assert_eq!(self.value.load(Relaxed) == 1, touched, "work that the close does not see");
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// All who could touch the files are through.
+    /// All threads that could touch the files are done.
     fn check(&self) {
         assert!(!self.late.load(Ordering::SeqCst), "work after the close");
     }
@@ -75,7 +78,7 @@ fn a_close_waits_for_writers_and_jobs_and_nothing_comes_after() {
         let again = open(&world.handles.reborn(1));
         let written = writer.join().unwrap();
         job.join().unwrap();
-        // Whatever is still queued.
+        // Runs the jobs that are still queued.
         world.handles.jobs.run_until_idle();
         files.check();
         let there = again.get("a").expect("get").is_some();

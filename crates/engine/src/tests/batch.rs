@@ -14,7 +14,7 @@ fn a_batch_over_many_keyspaces_writes_each_its_own() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let spaces = db.create_keyspaces(&names).unwrap();
     let mut batch = Batch::new();
-    // The second round finds what it remembers of the first forgotten.
+    // In the second round the batch has forgotten its keyspaces of the first.
     for (round, used) in [COUNT, FEW + 1, FEW, COUNT].into_iter().enumerate() {
         for i in 0..3 * used {
             let n = i * 7 % used;

@@ -21,7 +21,7 @@ fn a_table_of_a_number_to_come_is_refused() {
     assert!(text.contains("(R8): table Some(1099511627776), where"), "{text}");
 }
 
-/// An open would refuse it for ever.
+/// An open would refuse such a manifest for ever.
 #[test]
 fn a_record_that_does_not_fold_is_not_written() {
     let db = Db::in_memory().0;

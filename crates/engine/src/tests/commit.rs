@@ -21,6 +21,6 @@ fn a_slot_that_is_published_twice_turns_writing_off_as_a_defect() {
     let cause = refused.source().unwrap().downcast_ref::<Error>().unwrap();
     assert_eq!(cause.kind(), ErrorKind::Internal, "{cause}");
     assert_eq!(db.get("k").unwrap().as_deref(), Some(&b"v"[..]));
-    // Nobody waits for the slot.
+    // No thread waits for the slot.
     assert_eq!(db.close().unwrap_err().kind(), ErrorKind::ReadOnly);
 }

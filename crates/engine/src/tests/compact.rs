@@ -12,7 +12,7 @@ use windrow_store::tree::Tree;
 const SLOWDOWN: u32 = 4;
 const STOP: u32 = 6;
 
-/// Does something once, in the middle of a merge into `level`.
+/// Runs an action once, in the middle of a merge into `level`.
 struct Hook {
     level: OnceLock<u32>,
     act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -61,13 +61,13 @@ fn depth(db: &Db) -> u32 {
     tree(db).version().level(0).map_or(0, |level| level.sst_log_depth())
 }
 
-/// One more table in level 0, over all keys.
+/// Adds a table to level 0, over all keys.
 fn deepen(db: &Db) {
     ["a", "key5", "z"].iter().for_each(|key| db.put(key, "again").unwrap());
     db.flush().unwrap();
 }
 
-/// Everything in the last level, which a compaction would rewrite. Returns that level.
+/// Puts all entries into the last level, which a compaction would rewrite. Returns that level.
 fn load(db: &Db) -> u32 {
     let snapshot = db.snapshot();
     for n in 0..200 {
@@ -119,7 +119,7 @@ fn level_0_goes_down_during_a_compaction() {
 fn writers_wait_for_a_compaction_that_is_in_level_0s_way_and_no_longer() {
     let (db, hook, _handles) = open();
     load(&db);
-    // Nor is level 0 merged within itself at the depths that are meant here.
+    // Level 0 is not merged within itself either at the depths of this test.
     db.set_policy("leveled shape=leveling(t=4) level0=tiered(k=4)").unwrap();
     hook.level.set(1).unwrap();
     deepen(&db);
@@ -153,7 +153,7 @@ fn a_step_that_waits_is_next() {
     }
     assert_eq!(merging(), 1, "level 0 is deep");
     assert!(manual.next_step().is_none(), "a merge is in the way");
-    // It is over, and level 0 was deepened meanwhile.
+    // That merge ends, and level 0 was deepened meanwhile.
     database.workers.merges_running.fetch_add(database.workers.merges_max(), Ordering::AcqRel);
     handles.jobs.run_until_idle();
     while depth(&db) < SLOWDOWN {

@@ -3,7 +3,7 @@
 use crate::Db;
 use std::sync::Arc;
 
-/// Whatever is still in memory then, and in no table.
+/// Also when entries are still in memory then, and in no table.
 #[test]
 fn nothing_is_left_of_a_database_whose_close_failed() {
     let (db, handles) = Db::in_memory();

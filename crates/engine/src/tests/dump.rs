@@ -7,7 +7,7 @@ use windrow_format::names;
 use windrow_recover::dump::*;
 use windrow_recover::found::read_current;
 
-/// A writer begins another manifest and removes the one that the reader is about to open.
+/// A writer begins another manifest and removes the one that the reader will open.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the writer goes on meanwhile")]
 fn the_manifest_that_goes_while_it_is_looked_for_is_not_missed() {

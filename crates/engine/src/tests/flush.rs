@@ -2,7 +2,7 @@
 
 use crate::{Db, Options};
 
-/// Each open left one table, for ever.
+/// Each open left one table, which stayed for ever.
 #[test]
 fn runs_that_write_a_key_each_leave_few_tables() {
     for preset in ["windrow", "leveled", "vlsm", "l2sm"] {
@@ -19,7 +19,7 @@ fn runs_that_write_a_key_each_leave_few_tables() {
         let db = Db::open_with("db", options).unwrap();
         db.wait_idle().unwrap();
         let tables: usize = db.tree().iter().map(|(_, tree)| tree.files().count()).sum();
-        // Seven of each size, and a size is eight of the one before.
+        // At most seven tables of each size, where a size is eight times the one before.
         assert!(tables <= 3 * 7, "{preset}: {tables} tables");
         for n in 0..400 {
             assert!(db.get(format!("key{n:03}")).unwrap().is_some(), "{preset}: {n}");

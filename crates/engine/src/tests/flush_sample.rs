@@ -25,7 +25,7 @@ fn sizes() -> Settings {
     Settings { memtable_bytes: 100 << 10, file_bytes: 12 << 10, ..Settings::default() }
 }
 
-/// Two memtables with other keys each, flushed at once, were cut at other places each.
+/// Two memtables with different keys, flushed at once, were cut at different places.
 #[test]
 fn flushes_of_one_version_are_cut_at_the_same_places() {
     let policy = Policy::preset("windrow").unwrap();
@@ -38,17 +38,17 @@ fn flushes_of_one_version_are_cut_at_the_same_places() {
     let first = of(&empty, &even).unwrap();
     assert!(first.len() > 32, "{}", first.len());
     assert_eq!(of(&empty, &odd), Some(first.clone()));
-    // One that was flushed alone goes by its own keys.
+    // A memtable that is flushed alone is cut by its own keys.
     let alone = FlushSample::default().boundaries(&policy, &empty, &sizes, &odd);
     assert!(alone.is_some() && alone != Some(first.clone()));
-    // They are part of the tree: nothing changes, and nothing is kept.
+    // Once they are part of the tree, nothing changes, and nothing is kept.
     let edit = Edit { boundaries: Some(first), ..Edit::default() };
     let version = empty.apply(&edit).unwrap();
     assert_eq!(of(&version, &odd), None);
     assert!(shared.is_empty());
 }
 
-/// Nobody will read them: their writes have failed.
+/// No reader will see them: their writes have failed.
 #[test]
 fn what_was_never_published_is_no_part_of_a_sample() {
     let memtable = memtable(0..1000);
@@ -59,8 +59,8 @@ fn what_was_never_published_is_no_part_of_a_sample() {
     assert_eq!(sample_of(&few), Sample::default());
 }
 
-/// The first flushes were uncut, and all partitions tied together until they had been
-/// merged: the first job read five memtables.
+/// The first flushes were not cut, and connected all partitions until they had been merged: the
+/// first job read five memtables.
 #[test]
 fn a_load_has_partitions_from_its_first_flush_on() {
     let (env, _handles) = windrow_env::testing::env(1);

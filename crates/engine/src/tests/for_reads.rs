@@ -10,7 +10,7 @@ fn key(n: u64) -> String {
     format!("key{:08}", n * 7919 % KEYS)
 }
 
-/// Keys all over, written many times, and nothing is to be merged any more.
+/// A database with random keys, written many times, after all merges that are due.
 fn written(preset: &str) -> (Db, Handles) {
     let (env, handles) = env(1);
     let mut options = Options::default();
@@ -31,14 +31,14 @@ fn written(preset: &str) -> (Db, Handles) {
     (db, handles)
 }
 
-/// Tables over others, and the depth at which they lie.
+/// The number of tables in SST-logs, and their depth.
 fn over(db: &Db) -> (usize, u32) {
     let version = db.default_keyspace().tree.version();
     let count = version.files().filter(|(_, part, _)| *part == Part::SstLog).count();
     (count, version.levels.iter().map(|level| level.sst_log_depth()).sum())
 }
 
-/// Reads, with the timer's step now and then, until nothing lies over others or so often.
+/// Reads, and runs the timer now and then, until no table lies over others, or up to `rounds`.
 fn read(db: &Db, handles: &Handles, rounds: u64, read: impl Fn(u64)) {
     for n in 0..rounds * KEYS {
         read(n);
@@ -59,7 +59,7 @@ fn reads_merge_tables_that_they_have_paid_for_and_stop_there() {
         let (db, handles) = written("windrow filters=mnemosyne(bits=1)");
         let (before, depth) = over(&db);
         assert!(before > 4 && depth > 1, "{before} tables over others, {depth} deep");
-        // Of gets, those for keys that are not there ask every table.
+        // Gets of absent keys ask every table.
         let step = |n: u64| match use_seeks {
             true => assert!(db.cursor(ReadOptions::default()).seek(key(n)).unwrap()),
             false => assert!(db.get(key(n) + "x").unwrap().is_none()),
@@ -97,7 +97,7 @@ fn the_measured_use_follows_what_is_done_and_says_why() {
     assert!(measured(&db).starts_with("writes: "), "{}", measured(&db));
     let mut cursor = db.cursor(ReadOptions::default());
     for n in 0..20 * KEYS {
-        // Ten seeks for each put, and a minute for each flush.
+        // Ten seeks for each put, and a minute every few flushes.
         db.put(key(n), [1; 100]).unwrap();
         for seek in 0..10 {
             cursor.seek(key(n * 10 + seek)).unwrap();

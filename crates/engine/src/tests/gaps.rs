@@ -18,7 +18,7 @@ fn name(key: u64) -> Vec<u8> {
     format!("{key:02}").into_bytes()
 }
 
-/// Takes what begins with `f`.
+/// Removes values that begin with `f`.
 struct TakesSome;
 
 impl CompactionFilter for TakesSome {
@@ -31,20 +31,20 @@ impl CompactionFilter for TakesSome {
     }
 }
 
-/// A cursor and all that it must see.
+/// A cursor and all entries that it must see.
 struct Kept {
     cursor: Cursor,
     expected: Entries,
 }
 
 impl Kept {
-    /// Walks at random, and holds every position against what it must see.
+    /// Walks at random, and compares every position with the expected one.
     fn walk(&mut self, rng: &mut Rng, steps: u64, label: &str) {
         let Kept { cursor, expected } = self;
         let mut at: Option<usize> = None;
         for step in 0..steps {
             let key = name(rng.below(KEYS + 1));
-            // A positioning first.
+            // The first step must set a position.
             let what = if step == 0 { rng.below(4) } else { rng.below(12) };
             let (moved, to) = match what {
                 0 => (cursor.seek_first(), (!expected.is_empty()).then_some(0)),
@@ -84,7 +84,7 @@ impl World {
         World { handles, db, spaces, snapshots: Vec::new(), kept: Vec::new() }
     }
 
-    /// What gets find now, or in a snapshot.
+    /// The entries that gets find now, or in a snapshot.
     fn found(&self, space: usize, snapshot: Option<&Snapshot>) -> Entries {
         let get = |key: &Vec<u8>| match snapshot {
             Some(snapshot) => self.spaces[space].get_at(snapshot, key).unwrap(),
@@ -220,29 +220,29 @@ fn a_queue_is_not_walked_again() {
     assert_eq!(walked, 900);
     db.put("2000", "the tail").unwrap();
     assert_eq!(keys(&db).len(), 101);
-    // In the tests of this crate a few deleted keys are a gap.
+    // In the tests of this crate already a few deleted keys make a gap.
     let mut cursor = db.cursor(ReadOptions::default());
     assert!(!cursor.seek_before("0900").unwrap());
     assert!(cursor.seek("0450").unwrap());
     assert_eq!(cursor.key(), b"0900");
     let stats = db.stats();
     assert_eq!((stats.tombstones_walked, stats.gaps_skipped), (walked, 3));
-    // What was put while nobody knew of a gap, and what is put into one.
+    // A key that was put before the gap was known, and one that is put into it.
     db.put("0450", "again").unwrap();
     assert_eq!(keys(&db)[0], b"0450");
     assert!(cursor.seek_first().unwrap());
     assert_eq!(cursor.key(), b"0900", "a cursor sees what was there when it was made");
 }
 
-/// A merge takes what a cursor of before sees; a scan of after finds the range
-/// deleted, at the same sequence number.
+/// A merge removes an entry that an earlier cursor sees. A later scan finds the range deleted, at
+/// the same sequence number.
 #[test]
 fn a_gap_is_none_for_a_view_of_before_a_merge() {
     let (_handles, db) = database();
     let others = || (0..10).filter(|&key| key != 5).map(|key| format!("{key:02}"));
     others().for_each(|key| db.put(key, "v").unwrap());
     db.flush().unwrap();
-    // It keeps the tombstones.
+    // The snapshot keeps the tombstones.
     let _snapshot = db.snapshot();
     others().for_each(|key| db.delete(key).unwrap());
     db.put("05", "f").unwrap();
@@ -256,7 +256,7 @@ fn a_gap_is_none_for_a_view_of_before_a_merge() {
     assert_eq!(before.key(), b"05");
 }
 
-/// The same by time: a merge drops what has expired, and the clock goes back.
+/// Likewise by time: a merge drops expired entries, and the clock goes back.
 #[test]
 fn what_has_expired_is_in_no_gap() {
     let (handles, db) = database();
@@ -276,7 +276,7 @@ fn what_has_expired_is_in_no_gap() {
     assert_eq!(keys(&db), [b"05"]);
 }
 
-/// A put into a gap makes two of it, with keys of their own.
+/// A put into a gap splits it in two, with keys of their own.
 #[test]
 fn what_gaps_take_is_charged() {
     let (_handles, db) = database();

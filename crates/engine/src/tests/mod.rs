@@ -1,6 +1,8 @@
-//! Tests of the crates below that open a whole database, which those crates cannot.
+//! Tests of lower crates that need a whole database, which those crates cannot open.
 //!
-//! Each file is named for the one that it tests.
+//! Each file is named for the file that it tests.
+//!
+//! Owns: the list of these files. Never does: test a file of this crate.
 
 mod at_rest;
 mod batch;

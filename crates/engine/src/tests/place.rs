@@ -24,7 +24,7 @@ fn image(handles: &Handles, dir: &str) -> Image {
     paths.map(|path| (path.clone(), handles.fs.read_file(&path).expect("listed"))).collect()
 }
 
-/// What is done, step by step, with a new manifest at each chance.
+/// The operations, step by step, with a new manifest at each chance.
 fn step(db: &Db, step: usize) -> Result<()> {
     match step % 8 {
         0 => db.put(format!("{step}"), "1"),
@@ -40,7 +40,7 @@ fn step(db: &Db, step: usize) -> Result<()> {
 
 const STEPS: usize = 24;
 
-/// Another database, as a directory's files.
+/// The files of another database's directory.
 fn another(handles: &Handles) -> Image {
     let db = open(handles, "/another");
     db.put("another's", "1").expect("a write");
@@ -48,7 +48,7 @@ fn another(handles: &Handles) -> Image {
     image(handles, "/another")
 }
 
-/// Its manifest and its log stayed, and the next try made more.
+/// Its manifest and its log stayed, and the next attempt made more.
 #[test]
 fn a_creation_that_fails_takes_back_what_it_made() {
     let (mut taken_back, mut at) = (0, 0);
@@ -61,7 +61,7 @@ fn a_creation_that_fails_takes_back_what_it_made() {
             break;
         }
         let mut left = handles.fs.files(Path::new(DIR));
-        // From there on it is a database, and the next open goes on.
+        // From there on it is a database, and the next open goes on from it.
         if !left.iter().any(|name| name == "CURRENT") {
             left.retain(|name| name != "LOCK");
             assert!(left.is_empty(), "operation {at}: {left:?}");
@@ -74,8 +74,7 @@ fn a_creation_that_fails_takes_back_what_it_made() {
     assert!(taken_back > 3, "{taken_back} of {at}");
 }
 
-/// What a write or a read costs, in system calls that change something and
-/// in others.
+/// The cost of a write or a read, in system calls that change something and in others.
 #[test]
 fn only_who_waits_for_the_device_looks_at_the_place() {
     let (_, handles) = env(1);

@@ -23,7 +23,7 @@ fn has_reserve(handles: &Handles) -> bool {
     handles.fs.files(Path::new(DIR)).iter().any(|file| file.contains("RESERVE"))
 }
 
-/// Writes until the device is full, dies, and has a stranger take the rest.
+/// Writes until the device is full, crashes, and has another program take the rest.
 fn fill(handles: &Handles, reserve_bytes: u64) -> u64 {
     let db = Db::open_with(DIR, options(handles, reserve_bytes)).unwrap();
     handles.fs.set_capacity(Some(12 << 20));
@@ -62,7 +62,7 @@ fn a_full_device_is_recovered_with_what_was_reserved() {
     assert!(has_reserve(&handles), "made again");
     assert_eq!(db.iter().count(), 0);
     drop(db);
-    // Nobody asks for it any more.
+    // No setting asks for it any more.
     let handles = handles.reborn(4);
     drop(Db::open_with(DIR, options(&handles, 0)).unwrap());
     assert!(!has_reserve(&handles));

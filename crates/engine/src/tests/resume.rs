@@ -5,9 +5,9 @@ use std::thread;
 use windrow_base::Error;
 use windrow_store::write::queue::Memtables;
 
-/// A write that was filled behind one whose append failed was never visible,
-/// and is not when its sequence number is given out again: not to a reader
-/// who got hold of the memtable before either.
+/// A write that filled its slot behind one whose append failed was never visible, and does not
+/// become visible when its sequence number is given out again. That holds also for a reader that
+/// got hold of the memtable before.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a writer that waits for another")]
 fn what_was_filled_behind_a_failure_is_never_seen() {
@@ -53,8 +53,8 @@ fn what_was_filled_behind_a_failure_is_never_seen() {
     assert_eq!(found("behind"), None);
 }
 
-/// Two writers have their slots when the device is full for one of them: the log refuses
-/// what the other writes, and in whichever order that is noted, it can be gone on.
+/// Two writers have their slots when the device is full for one of them. The log then refuses the
+/// other's write. In whichever order the two failures are noted, writing can be resumed.
 #[test]
 fn what_follows_from_a_full_device_goes_away_with_it() {
     use windrow_env::testing::{Fault, FaultKind, Ops, When};

@@ -7,7 +7,7 @@ use windrow_plan::tree::File;
 
 const NAMES: [&str; 3] = ["default", "second", "third"];
 
-/// A database of which all threads seem to merge already.
+/// A database whose threads all seem to merge already.
 fn open() -> (Db, [Keyspace; 3], Handles) {
     let (env, handles) = env(1);
     let mut options = Options::default();
@@ -27,7 +27,7 @@ fn open() -> (Db, [Keyspace; 3], Handles) {
     (db, spaces, handles)
 }
 
-/// Makes level 0 so deep.
+/// Makes level 0 `depth` tables deep.
 fn deepen(space: &Keyspace, depth: u32) {
     for _ in 0..depth {
         space.put("a", "1").unwrap();
@@ -36,7 +36,7 @@ fn deepen(space: &Keyspace, depth: u32) {
     }
 }
 
-/// A thread comes free. Returns how many merges each keyspace has now.
+/// Frees a thread. Returns the number of merges that each keyspace has now.
 fn free_one(db: &Db, spaces: &[Keyspace; 3]) -> [u32; 3] {
     db.database().workers.merges_running.fetch_sub(1, Ordering::AcqRel);
     db.database().scheduler.schedule_merges();
@@ -60,7 +60,7 @@ fn the_deepest_level_0_goes_first_and_then_whoever_waited_longest() {
     finish(&db);
 }
 
-/// A device was full for a merge, has room again, and all threads have other work.
+/// A device was full for a merge and has room again, while all threads have other work.
 #[test]
 fn what_waited_for_room_does_not_keep_waiters_from_waiting() {
     let (db, spaces, _handles) = open();
@@ -74,7 +74,7 @@ fn what_waited_for_room_does_not_keep_waiters_from_waiting() {
     finish(&db);
 }
 
-/// An ingestion beyond all keys has reserved the place of its table, and has not installed it.
+/// An ingestion beyond all keys has reserved the place of its table, and has not installed it yet.
 #[test]
 fn a_merge_ends_while_a_place_is_reserved() {
     for preset in ["windrow", "leveled", "l2sm", "vlsm"] {
@@ -104,7 +104,7 @@ fn keyspaces_take_turns() {
     spaces.iter().for_each(|space| deepen(space, 2));
     assert_eq!(free_one(&db, &spaces), [1, 0, 0]);
     assert_eq!(free_one(&db, &spaces), [1, 1, 0]);
-    // Those end, and no thread is free.
+    // Those merges end, and no thread is free.
     let running = &db.database().workers.merges_running;
     running.fetch_add(db.database().workers.merges_max(), Ordering::AcqRel);
     handles.jobs.run_until_idle();

@@ -12,7 +12,7 @@ fn a_log_that_a_memtable_needs_stays() {
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"b"[..]));
 }
 
-/// A flush has logged that its records are in tables, and has not removed it yet.
+/// A flush has logged that the log's records are in tables, and has not removed the log yet.
 #[test]
 fn an_ingestion_says_nothing_of_a_log_that_the_manifest_let_go() {
     let (db, handles) = Db::in_memory();

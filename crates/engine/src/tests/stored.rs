@@ -36,7 +36,7 @@ fn what_the_last_writer_was_given_comes_back() {
     let found = stored().unwrap().unwrap();
     assert_eq!((found.settings, found.left_out.len()), (chosen(), 0));
     assert!(image(&handles) == before, "asking wrote");
-    // An open uses what it is given; one for reading stores nothing.
+    // An open uses the settings that it is given. An open for reading stores none.
     let given = options(&handles, &Settings::default());
     let read_only = Options { read_only: true, ..given.clone() };
     Db::open_with(DIR, read_only).unwrap().close().unwrap();
@@ -45,7 +45,7 @@ fn what_the_last_writer_was_given_comes_back() {
     assert_eq!(stored().unwrap().unwrap().settings, Settings::default());
 }
 
-/// Next to a process that has it open, through many manifests of it.
+/// Concurrently with a process that has it open, through many of its manifests.
 #[test]
 fn what_a_running_writer_has_is_read_next_to_it() {
     let (env, handles) = env(1);

@@ -32,7 +32,7 @@ fn open() -> (Db, [Keyspace; 2], Env, Handles) {
     (db, spaces, env, handles)
 }
 
-/// More tables of level 0 that overlap from one key to another.
+/// Adds tables to level 0 that overlap from one key to another.
 fn deepen(space: &Keyspace, (from, to): (&str, &str), tables: u32) {
     for _ in 0..tables {
         space.put(from, "value").unwrap();
@@ -51,8 +51,7 @@ fn depth(space: &Keyspace) -> u32 {
     space.tree.version().level(0).map_or(0, |level| level.sst_log_depth())
 }
 
-/// Of one keyspace a table is damaged. With all threads taken, and so writers
-/// to wait for a merge: whether they are stopped.
+/// Whether writers are stopped while all threads are taken, so that they would wait for a merge.
 fn is_stopped(db: &Db, deepen: impl FnOnce()) -> bool {
     let database = db.database();
     database.workers.merges_running.fetch_add(database.workers.merges_max(), Ordering::AcqRel);
@@ -66,13 +65,13 @@ fn check_brakes(db: &Db, [sick, sound]: &[Keyspace; 2]) {
     assert!(db.write_error().is_none());
     assert!(sick.tree.work.lock().damaged().is_some());
     assert!(sound.tree.work.lock().damaged().is_none());
-    // What cannot be drained stops nobody, however deep it gets.
+    // A keyspace that cannot be merged stops no writer, however deep it gets.
     assert!(!is_stopped(db, || deepen(sick, ("a", "c"), 2 * STOP)));
-    // A sound one has its brakes, and comes back.
+    // A sound keyspace stops writers, and recovers.
     assert!(is_stopped(db, || deepen(sound, ("a", "z"), STOP)));
     db.wait_idle().unwrap();
     assert!(depth(sound) < 4, "{}", depth(sound));
-    // And so has the sick one where the damage is not in the way.
+    // The damaged keyspace stops writers too where the damage is not in the way.
     assert!(is_stopped(db, || deepen(sick, ("x", "z"), STOP)));
     db.wait_idle().unwrap();
     assert!(!db.database().pipeline.pace.is_stopped());
@@ -103,7 +102,7 @@ fn an_input_that_cannot_be_read_is_left_out_and_nothing_is_turned_off() {
     deepen(&spaces[0], ("a", "c"), 1);
     db.wait_idle().unwrap();
     check_brakes(&db, &spaces);
-    // It was the device's trouble: all is there once that is over.
+    // The fault was the device's: all entries are there once it is over.
     handles.fs.clear_faults();
     db.close().unwrap();
     let db = Db::open_with("db", options(&env)).unwrap();
@@ -114,7 +113,7 @@ fn an_input_that_cannot_be_read_is_left_out_and_nothing_is_turned_off() {
     assert_eq!(sick.get("a").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// Ends a shortage of descriptors once somebody slept so often.
+/// Ends a shortage of descriptors after a number of sleeps.
 struct Patience {
     clock: Arc<dyn Clock>,
     fs: CrashFs,

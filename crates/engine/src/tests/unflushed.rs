@@ -2,7 +2,7 @@
 
 use crate::Db;
 
-/// The account, and what the memtables of all keyspaces say.
+/// The account, and the sums over the memtables of all keyspaces.
 fn counted(db: &Db) -> [(usize, usize); 2] {
     let pipeline = &db.database().pipeline;
     let queue = pipeline.queue().lock();
@@ -16,8 +16,8 @@ fn counted(db: &Db) -> [(usize, usize); 2] {
     [(unflushed.active_bytes(), unflushed.frozen_bytes()), (active, frozen)]
 }
 
-/// A flush that has to wait for a processor, before it lets go of what it wrote, holds memory that
-/// the next memtable must not take.
+/// A flush that must wait for a processor before it releases its memtable holds memory that the
+/// next memtable must not take.
 #[test]
 fn a_flushed_memtable_counts_as_frozen_until_it_is_free() {
     let (db, _handles) = Db::in_memory();
@@ -35,7 +35,7 @@ fn a_flushed_memtable_counts_as_frozen_until_it_is_free() {
     assert_eq!(counted(), 0);
 }
 
-/// Its readers hold it, and go on to count for it.
+/// Its readers hold it, and from then on it counts as theirs.
 #[test]
 fn a_memtable_of_a_keyspace_that_was_dropped_during_its_flush_counts_as_its_readers() {
     let (db, _handles) = Db::in_memory();

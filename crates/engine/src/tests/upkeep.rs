@@ -2,7 +2,7 @@
 
 use crate::{Db, Options};
 
-/// As `Db::flush` does, whose list of keyspaces is older than the drop.
+/// As `Db::flush` does when its list of keyspaces is older than the drop.
 #[test]
 fn a_flush_counts_nothing_of_a_keyspace_that_was_dropped() {
     let (env, _handles) = windrow_env::testing::env(1);
@@ -21,14 +21,14 @@ fn a_flush_counts_nothing_of_a_keyspace_that_was_dropped() {
     assert!(kept >= 1000);
     database.pipeline.flush_tree(&tree).unwrap();
     assert_eq!((bytes(), frozen()), (kept, 0));
-    // Memtables are frozen and flushed as ever.
+    // Memtables are frozen and flushed as before.
     (0..20).for_each(|n| db.put(format!("key{n}"), vec![7; 30_000]).unwrap());
     db.flush().unwrap();
     assert_eq!((bytes(), frozen()), (0, 0));
     db.close().unwrap();
 }
 
-/// What a handle kept of dropped keyspaces was in no count.
+/// Memtables of dropped keyspaces that a handle kept were not counted.
 #[test]
 fn memtables_of_a_dropped_keyspace_count_while_a_handle_is_kept() {
     let (env, _handles) = windrow_env::testing::env(1);
@@ -39,7 +39,7 @@ fn memtables_of_a_dropped_keyspace_count_while_a_handle_is_kept() {
     let blocks = db.database().caches.blocks.clone();
     let held = || blocks.held_bytes() - blocks.bytes_used();
     let space = db.keyspace("gone").unwrap();
-    // A memtable that is frozen and one that is active.
+    // A frozen memtable and an active one.
     (0..3).for_each(|n| space.put(format!("key{n}"), vec![7; 30_000]).unwrap());
     assert_eq!(space.tree.view().frozen.len(), 1);
     assert_eq!(held(), 0);
@@ -52,7 +52,7 @@ fn memtables_of_a_dropped_keyspace_count_while_a_handle_is_kept() {
     db.close().unwrap();
 }
 
-/// The logs and the manifest went on for ever where nothing was written.
+/// The logs and the manifest grew without bound where nothing was written.
 #[test]
 fn making_and_dropping_keyspaces_leaves_a_bounded_directory() {
     for with_data in [false, true] {

@@ -49,7 +49,7 @@ fn tables_are_synced_when_the_job_ends() {
     assert_eq!(tables(&db, &handles), keys.len());
     assert_eq!(handles.fs.syncs(), before, "a table was synced by itself");
     assert_eq!(outputs.finish(0).unwrap().len(), keys.len());
-    // Each of them, and the directory.
+    // A sync of each table, and one of the directory.
     assert_eq!(handles.fs.syncs() - before, keys.len() as u64 + 1);
 }
 

@@ -1,6 +1,7 @@
-//! What is done in a transaction until it goes through.
+//! Running work in a transaction until it commits, and the operations of a database that use
+//! transactions.
 //!
-//! Owns: the loop, and what a database offers of all this. Never does: what a transaction does.
+//! Owns: the loop, and these operations of [`Db`]. Never does: the steps of a transaction.
 
 use super::conditional::{Conditions, write_if};
 use super::retry::retry;
@@ -35,7 +36,7 @@ fn transact<T, E: From<Error>>(
 }
 
 impl Db {
-    /// How transactions are run where nothing else is said.
+    /// The options of transactions where the caller gives none.
     fn options(&self) -> TransactionOptions {
         TransactionOptions { sync: self.default_ref().sync, ..TransactionOptions::default() }
     }
@@ -61,7 +62,7 @@ impl Db {
         Transaction::begin(self.handle(), self.options())
     }
 
-    /// Begins a transaction that is run as `options` say.
+    /// Begins a transaction with these options.
     ///
     /// # Errors
     /// `Closed`.
@@ -108,7 +109,7 @@ impl Db {
         transact(self.handle(), &self.options(), work)
     }
 
-    /// As [`Db::transact`], run as `options` say. A deadlock is a conflict like any other here.
+    /// As [`Db::transact`], with these options. A deadlock is a conflict like any other here.
     ///
     /// # Errors
     /// As [`Db::transact`]; `Busy` if a lock was not free for `lock_timeout`.
@@ -123,8 +124,8 @@ impl Db {
     /// Writes a batch if all conditions hold, both in one step. `None` if one does not.
     ///
     /// # Errors
-    /// As [`Db::write`]; `Conflict` if others wrote keys of the conditions, and left them true,
-    /// each of a hundred times that it was tried.
+    /// As [`Db::write`]; `Conflict` if others wrote keys of the conditions, and left them true, in
+    /// each of a hundred attempts.
     pub fn write_if(
         &self,
         batch: Batch,

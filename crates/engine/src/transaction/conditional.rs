@@ -1,8 +1,8 @@
-//! Writes that depend on the values of a few keys: each is a light transaction (`light.rs`),
-//! tried until it goes through.
+//! Writes that depend on the values of a few keys: each is a light transaction (`light.rs`), tried
+//! until it commits.
 //!
-//! Owns: conditions, and the operations on one key that depend on its value. Never
-//! does: write if what it read has changed.
+//! Owns: conditions, and the operations on one key that depend on its value. Never does: write if a
+//! value that it read has changed.
 
 use super::light::LightTransaction;
 use super::retry::{ATTEMPTS_MAX, retry};
@@ -17,7 +17,7 @@ use windrow_read::slice::Slice;
 use windrow_recover::handle::Handle;
 use windrow_store::write::batch::{Batch, InKeyspace};
 
-/// What must be true of some keys for [`crate::Db::write_if`] to write.
+/// The conditions on some keys under which [`crate::Db::write_if`] writes.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -51,7 +51,7 @@ enum Expected {
 }
 
 impl Conditions {
-    /// None: true of everything.
+    /// No conditions: they always hold.
     pub fn new() -> Conditions {
         Conditions::default()
     }
@@ -85,7 +85,7 @@ impl Conditions {
         self
     }
 
-    /// Whether all hold in a state. What was asked for counts as read.
+    /// Whether all hold in a state. The keys that it looks at count as read.
     fn hold(&self, light: &mut LightTransaction<'_>) -> Result<bool> {
         for condition in &self.list {
             if condition.database_id != light.database.instance_id {
@@ -107,8 +107,8 @@ impl Conditions {
     }
 }
 
-/// Writes a batch directly after a state for which `decide`, which may fill it, says so:
-/// as long as others write in between what it read, it is asked again.
+/// Writes a batch directly after a state for which `decide`, which may fill it, returns `true`. As
+/// long as others change in between what it read, `decide` is asked again.
 ///
 /// # Errors
 /// Those of `decide`; `Conflict` where others came in between a hundred times; as
@@ -153,8 +153,8 @@ pub(super) fn write_if(
 }
 
 impl Keyspace {
-    /// Sets `key` to `new` (`None` removes it) if its value is `old` (`None`: if it has
-    /// none). Whether it was.
+    /// Sets `key` to `new` (`None` removes it) if its value is `old` (`None`: if it has none).
+    /// Returns whether it was.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -166,8 +166,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::put`]; `Conflict` if others wrote the key each of a hundred times that it
-    /// was tried.
+    /// As [`Keyspace::put`]; `Conflict` if others wrote the key in each of a hundred attempts.
     pub fn compare_and_swap(
         &self,
         key: impl AsRef<[u8]>,
@@ -177,7 +176,7 @@ impl Keyspace {
         self.compare_exchange(key, old, new).map(|done| done.is_ok())
     }
 
-    /// As [`Keyspace::compare_and_swap`]; where the value is another one, `Err` of it.
+    /// As [`Keyspace::compare_and_swap`]; where the value is another one, returns it as `Err`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -206,8 +205,8 @@ impl Keyspace {
         })
     }
 
-    /// Sets `key` to what `change` makes of its value (`None`: no value, or to remove it).
-    /// Returns the value before. `change` may be called more than once.
+    /// Sets `key` to the result of `change` for its value (`None`: no value, or remove it). Returns
+    /// the value before. `change` may be called more than once.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -234,7 +233,7 @@ impl Keyspace {
         })
     }
 
-    /// Sets `key` to `value` if it has none. Returns the value that it has, if so.
+    /// Sets `key` to `value` if it has no value. Otherwise returns the value that it has.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -277,7 +276,7 @@ impl Keyspace {
         })
     }
 
-    /// Removes `key`. Returns the value that it had; where it had none, nothing is written.
+    /// Removes `key`. Returns its value; where it had none, nothing is written.
     ///
     /// # Errors
     /// As [`Keyspace::compare_and_swap`].
@@ -288,8 +287,8 @@ impl Keyspace {
         })
     }
 
-    /// Removes the first key and returns it with its value: each is returned to one caller,
-    /// of however many.
+    /// Removes the first key and returns it with its value. Each key is returned to one caller,
+    /// however many there are.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -305,12 +304,12 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::compare_and_swap`], where the key is whichever is the first.
+    /// As [`Keyspace::compare_and_swap`], for the key that is the first in an attempt.
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
         self.pop(Iter::next, |key| (Bound::Unbounded, Bound::Included(key)))
     }
 
-    /// Removes the last key and returns it with its value, likewise.
+    /// Removes the last key and returns it with its value, in the same way.
     ///
     /// # Errors
     /// As [`Keyspace::pop_first`].
@@ -318,7 +317,7 @@ impl Keyspace {
         self.pop(Iter::next_back, |key| (Bound::Included(key), Bound::Unbounded))
     }
 
-    /// Removes the entry that `end` gives, if none came into `passed` meanwhile.
+    /// Removes the entry that `end` gives, if no entry was written in the range `passed` meanwhile.
     fn pop(
         &self,
         end: impl Fn(&mut Iter) -> Option<Result<(Slice, Slice)>>,
@@ -337,7 +336,7 @@ impl Keyspace {
         popped.map(|(_, entry)| entry)
     }
 
-    /// Removes every key, at the cost of two small writes whatever there is.
+    /// Removes every key, at the cost of two small writes regardless of their number.
     ///
     /// # Errors
     /// As [`Keyspace::clear_range`].
@@ -345,10 +344,9 @@ impl Keyspace {
         self.clear_range(..)
     }
 
-    /// Removes every key of a range, however it begins and ends: all that are there when it is
-    /// written. It looks for the first and the last of them, and
-    /// removes what is between by one range tombstone; [`Keyspace::delete_range`] looks for
-    /// nothing, and takes keys before which a range ends only.
+    /// Removes every key of a range with any bounds: all that exist when it is written. It looks
+    /// for the first and the last of them, and removes the keys between by one range tombstone.
+    /// [`Keyspace::delete_range`] looks for nothing, and takes only a range with an exclusive end.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -365,14 +363,14 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::put`]; `Conflict` if others wrote before the first key or after the last
-    /// each of a hundred times that it was tried.
+    /// As [`Keyspace::put`]; `Conflict` if others wrote before the first key or after the last in
+    /// each of a hundred attempts.
     pub fn clear_range(&self, range: impl KeyRange) -> Result<()> {
         let bounds = key_range::owned(&range);
         self.clear_found(&bounds, |snapshot| self.range_at(snapshot, bounds.clone()))
     }
 
-    /// Removes every key that starts with `prefix`, likewise.
+    /// Removes every key that starts with `prefix`, in the same way.
     ///
     /// # Errors
     /// As [`Keyspace::clear_range`].
@@ -383,13 +381,13 @@ impl Keyspace {
                 let end = windrow_base::key::prefix_end(prefix);
                 (Bound::Included(prefix.to_vec()), end.map_or(Bound::Unbounded, Bound::Excluded))
             }
-            // Where they are in another order, only keys themselves tell: one by one.
+            // In another order the keys of a prefix need not be neighbours: remove them one by one.
             false => return self.clear_one_by_one(prefix),
         };
         self.clear_found(&bounds, |snapshot| self.prefix_at(snapshot, prefix))
     }
 
-    /// Removes what lies from the first to the last entry of a scan, all keys within `bounds`.
+    /// Removes the keys from the first to the last entry of a scan. All keys are within `bounds`.
     fn clear_found(
         &self,
         bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>),
@@ -401,7 +399,7 @@ impl Keyspace {
             let mut keys = scan(&light.snapshot).keys();
             let Some(first) = keys.next().transpose()? else { return Ok((false, ())) };
             let last = keys.next_back().transpose()?.unwrap_or_else(|| first.clone());
-            // What comes in between the two until then goes as well.
+            // Keys that are written between the two until then are removed as well.
             light.passed(self, (bounds.0.clone(), Bound::Excluded(first.to_vec())))?;
             light.passed(self, (Bound::Excluded(last.to_vec()), bounds.1.clone()))?;
             batch.delete_range(self, &first, &last);
@@ -425,7 +423,7 @@ impl Keyspace {
         cleared.map(|_| ())
     }
 
-    /// Writes what `decide` makes of a key's value, where it says so.
+    /// Writes the batch that `decide` makes from a key's value, where it returns `true`.
     fn change<T>(
         &self,
         key: &[u8],

@@ -1,11 +1,11 @@
-//! A transaction that nothing registers: it begins without a lock, and as long as nobody else
+//! A transaction that is not registered: it begins without a lock, and as long as no other thread
 //! writes in between, nothing is recorded for it either.
 //!
-//! Its commit is admitted as that of any other. Where it is not known what was written since it
-//! began, that is a conflict as well, and writes are recorded from then on: the next attempt is
-//! decided by what they were.
+//! Its commit is admitted like that of any other transaction. If the writes since its beginning are
+//! not known, that is a conflict as well, and writes are recorded from then on: the next attempt is
+//! decided by the recorded writes.
 //!
-//! Owns: what it has read. Never does: hold writes back until its commit, or try again.
+//! Owns: the set of its reads. Never does: hold writes back until its commit, or try again.
 
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
@@ -25,20 +25,20 @@ pub(super) struct LightTransaction<'a> {
 }
 
 impl<'a> LightTransaction<'a> {
-    /// One that reads the present state.
+    /// Begins an attempt that reads the present state.
     pub(super) fn begin(database: &'a Handle) -> LightTransaction<'a> {
         let snapshot = Snapshot::take(database);
         LightTransaction { database, snapshot, reads: ReadSet::default() }
     }
 
-    /// The value of a key, which the write then depends on.
+    /// The value of a key. The write then depends on it.
     pub(super) fn get(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Slice>> {
         let tree = &keyspace.tree;
         self.reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq())?;
         keyspace.get_at(&self.snapshot, key)
     }
 
-    /// The write depends on a range that was read.
+    /// Makes the write depend on a range that was read.
     pub(super) fn passed(
         &mut self,
         keyspace: &Keyspace,
@@ -48,10 +48,10 @@ impl<'a> LightTransaction<'a> {
         self.reads.range(keyspace.tree.id, range).map(|_| ())
     }
 
-    /// Writes a batch if nothing of what was read was written since.
+    /// Writes a batch if nothing that was read was written since.
     ///
     /// # Errors
-    /// `Conflict`: nothing is written, and the next attempt may go through; those of a write.
+    /// `Conflict`: nothing is written, and the next attempt may commit; the errors of a write.
     pub(super) fn commit(self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
         let pipeline = &self.database.pipeline;
         let written = pipeline.write_batch_after(batch, sync, Some(&self.reads));

@@ -1,6 +1,6 @@
 //! The locks that a transaction holds.
 //!
-//! Owns: which. Never does: ask for one, or give one back.
+//! Owns: the list of them. Never does: ask for one, or give one back.
 
 use windrow_store::write::key_locks::{LockKey, Owner};
 
@@ -9,7 +9,7 @@ use windrow_store::write::key_locks::{LockKey, Owner};
 pub(super) struct Locks {
     pub(super) owner: Owner,
     pub(super) held: Vec<LockKey>,
-    /// One was taken since the state that is read: what it locks may have been written
-    /// after that.
+    /// Whether a lock was taken since the snapshot that is read: the locked key may have been
+    /// written after the snapshot.
     pub(super) is_behind: bool,
 }

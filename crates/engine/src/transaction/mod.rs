@@ -1,18 +1,18 @@
 //! Transactions: reads and writes over all keyspaces that take effect as if
 //! they happened at one moment, or not at all.
 //!
-//! Optimistic: a transaction reads a snapshot, with its own writes over it, and
-//! keeps what it read; its commit is admitted if nothing of that was
-//! written since (`write/recent.rs`), else it is a `Conflict`, and nothing of it is
-//! written. Whoever commits is thus equal to one that ran alone at the moment of its
-//! commit. Writes without a transaction are seen by the check as well.
+//! Optimistic: a transaction reads a snapshot, with its own writes over it, and keeps the set of
+//! its reads. Its commit is admitted if nothing in that set was written since (`write/recent.rs`).
+//! Else it is a `Conflict`, and nothing of it is written. So a transaction that commits is equal to
+//! one that ran alone at the moment of its commit. The check sees writes without a transaction as
+//! well.
 //!
-//! Where a key is locked (`operations.rs`), others that lock it wait instead of conflicting; what
-//! may commit is decided in the same way. `conditional.rs` has what is one of a single step, which nothing
-//! registers (`light.rs`).
+//! Where a key is locked (`operations.rs`), others that lock it wait instead of conflicting;
+//! commits are decided in the same way. `conditional.rs` has the transactions of a single step,
+//! which are not registered (`light.rs`).
 //!
-//! Owns: the writes (`own.rs`, and the batch that they become), and what was
-//! read. Never does: commit what would not be serialisable.
+//! Owns: the writes (`own.rs`, and the batch that they become), and the set of reads. Never does:
+//! commit what would not be serialisable.
 
 mod attempt;
 mod conditional;
@@ -48,16 +48,16 @@ use windrow_store::write::batch::{Batch, BatchMark, InKeyspace};
 use windrow_store::write::read_set::{ReadRange, ReadSet};
 use windrow_store::write::recent::Verdict;
 
-/// What a transaction may keep of what it read: one in so many bytes of the memory budget.
+/// The part of the memory budget that a transaction may keep for its reads: one byte in eight.
 const READS_PART: u64 = 8;
 
 /// Reads and writes that take effect together, as if at one moment, or not at all.
 ///
-/// Made by [`crate::Db::transaction`]. Reads see the database as it was when the transaction
-/// began, and its own writes; nobody else sees those before [`Transaction::commit`]. Dropping
-/// it forgets them. Serialisable: what commits read nothing that was written by others
-/// between its beginning and its commit. (Expiry is judged at its beginning.) A keyspace is
-/// named as in a [`Batch`]: by a [`crate::Db`] or a [`Keyspace`].
+/// Made by [`crate::Db::transaction`]. Reads see the database as it was when the transaction began,
+/// and its own writes; nobody else sees those before [`Transaction::commit`]. Dropping it forgets
+/// them. Serialisable: a transaction that commits read nothing that was written by others between
+/// its beginning and its commit. (Expiry is judged at its beginning.) A keyspace is named as in a
+/// [`Batch`]: by a [`crate::Db`] or a [`Keyspace`].
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -78,19 +78,19 @@ const READS_PART: u64 = 8;
 pub struct Transaction {
     database: Handle,
     snapshot: Snapshot,
-    /// At which sequence number it counts as a reader of the record of writes; `None`
-    /// where nothing can be written.
+    /// The sequence number at which it counts as a reader of the record of writes; `None` where
+    /// nothing can be written.
     recorded_from: Option<SeqNo>,
     batch: Batch,
     own: BTreeMap<KeyspaceId, OwnWrites>,
     reads: RefCell<ReadSet>,
     options: TransactionOptions,
     locks: Locks,
-    /// What it has read is no longer so, or it met a deadlock: it cannot commit.
+    /// Whether its reads have changed since, or it met a deadlock: it cannot commit.
     is_lost: bool,
 }
 
-/// A moment of a transaction to go back to: see [`Transaction::savepoint`].
+/// A moment of a transaction that it can return to: see [`Transaction::savepoint`].
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ pub struct Transaction {
 pub struct Savepoint(BatchMark);
 
 impl Transaction {
-    /// Begins one.
+    /// Begins a transaction.
     ///
     /// # Errors
     /// `Closed`.
@@ -122,7 +122,7 @@ impl Transaction {
                 let seq = snapshot.seq();
                 (snapshot, Some(seq))
             }
-            // It may read, and its commit says why nothing can be written.
+            // It may read, and its commit reports why nothing can be written.
             Err(_) => (Snapshot::take(database), None),
         };
         Ok(Transaction {
@@ -155,17 +155,18 @@ impl Transaction {
 
     // ---- reading
 
-    /// The value of `key`: the transaction's own, or as it was when the transaction began.
+    /// The value of `key`: the transaction's own write, or the value when the transaction began.
     ///
     /// # Errors
-    /// As [`Keyspace::get`]; `InvalidArgument` if what the transaction has read and locked, this
-    /// included, is more than an eighth of `memory_bytes` holds. It may go on without it.
+    /// As [`Keyspace::get`]; `InvalidArgument` if the keys that the transaction has read and
+    /// locked, including this one, take more than an eighth of `memory_bytes`. It may go on without
+    /// this read.
     pub fn get(&self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let tree = self.tree(ks)?;
         self.value(&tree, key.as_ref(), self.own_of(tree.id, key.as_ref()))
     }
 
-    /// Whether `key` is there, with a value that the merge operator takes or not.
+    /// Whether `key` is there, even with a value that the merge operator does not accept.
     ///
     /// # Errors
     /// As [`Transaction::get`], but for `MergeRefused`.
@@ -177,7 +178,7 @@ impl Transaction {
         self.own.get(&id)?.get(key)
     }
 
-    /// What a key shows, where this was written to it.
+    /// The value of a key, given the transaction's own writes to it.
     fn value(&self, tree: &Arc<Tree>, key: &[u8], own: Option<Own>) -> Result<Option<Slice>> {
         let Own { base, operands } = own.unwrap_or_default().at(self.snapshot.inner.now_ms);
         let below = match base {
@@ -203,17 +204,17 @@ impl Transaction {
 
     // ---- going back
 
-    /// The moment before what is written next: [`Transaction::rollback_to`] forgets what was
-    /// written since. Cheap.
+    /// Returns the present moment, before the next write: [`Transaction::rollback_to`] forgets the
+    /// writes since. Cheap.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.batch.mark())
     }
 
-    /// Forgets what was written since a savepoint of this transaction. What was read
-    /// stays read, and locks are kept.
+    /// Forgets the writes since a savepoint of this transaction. Its reads still count, and locks
+    /// are kept.
     ///
     /// # Errors
-    /// `InvalidArgument` if an earlier savepoint was gone back to since.
+    /// `InvalidArgument` if it was rolled back to an earlier savepoint since.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         if !self.batch.holds(&savepoint.0) {
             return Err(Error::invalid(
@@ -228,13 +229,13 @@ impl Transaction {
         note_writes(&mut self.own, &self.batch, &all, |id| orders[&id].clone())
     }
 
-    /// Forgets all that was written. What was read stays read.
+    /// Forgets all writes. Its reads still count.
     pub fn rollback(&mut self) {
         self.batch.clear();
         self.own.clear();
     }
 
-    /// Number of operations that a commit would write.
+    /// The number of operations that a commit would write.
     pub fn len(&self) -> usize {
         self.batch.len()
     }
@@ -246,10 +247,10 @@ impl Transaction {
 
     // ---- the end
 
-    /// Writes what was written, if nothing that was read was written by others since, as
-    /// durably as its options say. A transaction that wrote nothing never conflicts, unless a
-    /// call of it returned `Conflict`. A lock that was not to be had in time (`Busy`) is no
-    /// conflict: what that call was to write is not written, the rest is.
+    /// Writes the operations of the transaction, if others wrote nothing that it read since, as
+    /// durably as its options say. A transaction that wrote nothing never conflicts, unless a call
+    /// of it returned `Conflict`. A lock that was not free in time (`Busy`) is no conflict: the
+    /// write of that call is not made, the others are.
     ///
     /// # Errors
     /// `Conflict`, naming a key: nothing is written; run it again. As [`crate::Db::write`]: after
@@ -259,7 +260,7 @@ impl Transaction {
         self.commit_with(sync)
     }
 
-    /// As [`Transaction::commit`]; returns once it is on the device if `sync` asks for it.
+    /// As [`Transaction::commit`]; returns once it is on the device if `sync` asks for that.
     ///
     /// # Errors
     /// As [`Transaction::commit`].
@@ -292,7 +293,7 @@ impl Transaction {
             let written = pipeline.write_batch_after(&mut self.batch, sync, Some(reads));
             match written {
                 Err(error) if error.kind() == ErrorKind::Conflict && !recent.knows(reads) => {
-                    // It was open for long, and much was written meanwhile.
+                    // It was open for long, and there were many writes meanwhile.
                     let now = begin_recorded(&self.database)?;
                     if let Some(before) = known.replace(now.clone()) {
                         recent.end(before.seq());
@@ -315,7 +316,7 @@ impl Transaction {
         self.database.pipeline.conflict(Verdict::Changed { keyspace, key: key.to_vec() })
     }
 
-    /// Compares all that was read with a later state.
+    /// Compares all reads with a later state.
     ///
     /// # Errors
     /// `Conflict` where it differs.
@@ -339,7 +340,7 @@ impl Transaction {
     }
 }
 
-/// The first key of a range that two states show differently.
+/// The first key of a range whose value differs between two states.
 fn differing(
     keyspace: &Keyspace,
     (then, now): (&Snapshot, &Snapshot),
@@ -369,7 +370,7 @@ fn begin_recorded(database: &Handle) -> Result<Snapshot> {
     }
 }
 
-/// Takes the operations after `mark` of a batch into what was written.
+/// Adds the operations after `mark` of a batch to the transaction's own writes.
 fn note_writes(
     own: &mut BTreeMap<KeyspaceId, OwnWrites>,
     batch: &Batch,
@@ -400,7 +401,8 @@ impl Drop for Transaction {
         if let Some(seq) = self.recorded_from {
             pipeline.observers.recent.end(seq);
         }
-        // One that began while writing was off has some as well, if it was resumed since.
+        // A transaction that began while writing was off has locks as well, if writing was resumed
+        // since.
         pipeline.key_locks.release(self.locks.owner, &self.locks.held);
     }
 }

@@ -1,10 +1,11 @@
-//! What a transaction does to keys beyond a plain read: it walks ranges, writes, and locks keys, so that
-//! others wait for it instead of conflicting.
+//! The operations of a transaction beyond a plain read: it walks ranges, writes, and locks keys, so
+//! that others wait for it instead of conflicting.
 //!
-//! A key that was waited for has been written, most likely: with its lock a
-//! transaction goes on to the present state, if nothing that it read before has changed.
+//! A key that was waited for has been written, most likely. With its lock a transaction goes on to
+//! the present state, if nothing that it read before has changed.
 //!
-//! Owns: the steps. Never does: decide who gets a lock (`write/key_locks.rs`), or what commits.
+//! Owns: the steps. Never does: decide who gets a lock (`write/key_locks.rs`), or which transaction
+//! commits.
 
 use super::scan::TransactionIter;
 use super::{Transaction, TransactionMode, begin_recorded, note_writes};
@@ -30,8 +31,8 @@ impl Transaction {
         self.range(ks, ..)
     }
 
-    /// The entries of a range of keys, the transaction's own writes among them. What
-    /// counts as read is what the iterator has passed, from either end.
+    /// The entries of a range of keys, including the transaction's own writes. The part that the
+    /// iterator has passed, from either end, counts as read.
     ///
     /// # Errors
     /// `Closed`; `InvalidArgument` for a keyspace of another database.
@@ -63,9 +64,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `InvalidArgument` for a broken limit, here and below: of keys and values, and of a batch
-    /// ([`crate::Db::write`]), which all that the transaction writes is. What it wrote before
-    /// stays as it is. `Closed`; of a pessimistic transaction as
-    /// [`Transaction::get_for_update`].
+    /// ([`crate::Db::write`]), which holds all writes of the transaction. Its earlier writes stay
+    /// as they are. `Closed`; of a pessimistic transaction as [`Transaction::get_for_update`].
     pub fn put(
         &mut self,
         ks: &impl InKeyspace,
@@ -106,7 +106,7 @@ impl Transaction {
         self.write(ks, |batch| batch.put_until(ks, key, value, at))
     }
 
-    /// Removes `key`, which need not be there.
+    /// Removes `key`, which need not exist.
     ///
     /// # Errors
     /// As [`Transaction::put`].
@@ -115,8 +115,8 @@ impl Transaction {
         self.write(ks, |batch| batch.delete(ks, key))
     }
 
-    /// Adds an operand for the keyspace's merge operator. It reads nothing, and so two
-    /// transactions that merge into a key do not conflict.
+    /// Adds an operand for the keyspace's merge operator. It reads nothing, so two transactions
+    /// that merge into a key do not conflict.
     ///
     /// # Errors
     /// As [`Transaction::put`].
@@ -174,7 +174,7 @@ impl Transaction {
         let mark = self.batch.mark();
         push(&mut self.batch);
         let pushed = self.batch.error.take().map_or(Ok(()), Err);
-        // Here and not at the commit: its memory is taken now.
+        // Here and not at the commit, since its memory is taken now.
         let fits = pushed.and_then(|()| self.database.pipeline.check_size(&self.batch));
         if let Err(error) = fits {
             self.batch.truncate_to(mark);
@@ -185,17 +185,16 @@ impl Transaction {
 
     // ---- locks
 
-    /// Locks `key` until the transaction ends, and returns its present value: other
-    /// transactions that ask for its lock wait meanwhile. What is read from here on is the state
-    /// of this moment. Transactions that lock every key that they read do not conflict with each
-    /// other; writes without a transaction, and transactions that do not lock, do not
-    /// wait, and conflict with it.
+    /// Locks `key` until the transaction ends, and returns its present value. Other transactions
+    /// that ask for its lock wait meanwhile. Later reads see the state of this moment. Transactions
+    /// that lock every key that they read do not conflict with each other. Writes without a
+    /// transaction, and transactions that do not lock, do not wait, and conflict with it.
     ///
     /// # Errors
-    /// As [`Transaction::get`]; `Busy` if others hold the lock for longer than `lock_timeout`:
-    /// the transaction is as it was before the call, may try again, and may commit without;
-    /// `Conflict` if waiting would be a deadlock, or if what was read before was written by
-    /// others since: it cannot commit any more then, run it again.
+    /// As [`Transaction::get`]; `Busy` if others hold the lock for longer than `lock_timeout`: the
+    /// transaction is as it was before the call, may try again, and may commit without the lock;
+    /// `Conflict` if waiting would be a deadlock, or if others wrote since what it read before: it
+    /// cannot commit any more then, run it again.
     pub fn get_for_update(
         &mut self,
         ks: &impl InKeyspace,
@@ -204,8 +203,8 @@ impl Transaction {
         self.lock_and_get(ks, key.as_ref(), LockMode::Exclusive)
     }
 
-    /// As [`Transaction::get_for_update`], with a lock that others may share: nobody who
-    /// locks the key writes it until the transaction ends.
+    /// As [`Transaction::get_for_update`], with a lock that others may share: no transaction that
+    /// locks the key writes it until this one ends.
     ///
     /// # Errors
     /// As [`Transaction::get_for_update`].
@@ -232,7 +231,7 @@ impl Transaction {
         self.get(ks, key)
     }
 
-    /// Locks a key that is to be written, where the transaction is pessimistic.
+    /// Locks a key before it is written, where the transaction is pessimistic.
     pub(super) fn lock_to_write(&mut self, ks: &impl InKeyspace, key: &[u8]) -> Result<()> {
         if self.options.mode == TransactionMode::Pessimistic {
             let tree = self.tree(ks)?;
@@ -277,7 +276,7 @@ impl Transaction {
     /// Reads the present state from here on.
     ///
     /// # Errors
-    /// `Conflict` if what was read before has changed since.
+    /// `Conflict` if an earlier read has changed since.
     fn go_on_to_the_present(&mut self) -> Result<()> {
         let Some(before) = self.recorded_from else { return Ok(()) };
         let recent = &self.database.pipeline.observers.recent;
@@ -286,7 +285,8 @@ impl Transaction {
             recent.end(now.seq());
             return Ok(());
         }
-        // All that `now` sees is recorded, so what is found unchanged is so in it.
+        // All writes that `now` sees are recorded, so reads that are found unchanged are unchanged
+        // in it.
         let unchanged = match recent.check(self.reads.get_mut()) {
             Verdict::Unchanged => Ok(()),
             Verdict::Unknown => self.compare_with(&now),

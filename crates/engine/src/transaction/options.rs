@@ -1,15 +1,15 @@
-//! How a transaction is asked for.
+//! The options of a transaction.
 //!
 //! Owns: the choices. Never does: act on them.
 
 use std::time::Duration;
 use windrow_read::options::WriteSync;
 
-/// What a transaction does where others may come in between.
+/// The behaviour of a transaction where others may come in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransactionMode {
-    /// It goes on, and its commit finds out: best where conflicts are rare. Keys are locked
-    /// only where [`crate::Transaction::get_for_update`] asks for it.
+    /// It goes on, and its commit finds conflicts: best where they are rare. Keys are locked only
+    /// where [`crate::Transaction::get_for_update`] asks for it.
     #[default]
     Optimistic,
     /// It locks each key that it writes as well, and waits for others that did: best where many
@@ -17,7 +17,7 @@ pub enum TransactionMode {
     Pessimistic,
 }
 
-/// How a transaction is run: for [`crate::Db::transaction_with`] and
+/// The options of a transaction: for [`crate::Db::transaction_with`] and
 /// [`crate::Db::transact_with`].
 ///
 /// ```
@@ -41,7 +41,7 @@ pub enum TransactionMode {
 pub struct TransactionOptions {
     /// Whether keys that are written are locked (default: optimistic, they are not).
     pub mode: TransactionMode,
-    /// How long one call waits for the lock of a key (default: 1 s). Zero: not at all.
+    /// How long one call waits for the lock of a key (default: 1 s). Zero: it does not wait.
     pub lock_timeout: Duration,
     /// How durable a commit is (default: [`WriteSync::No`]).
     pub sync: WriteSync,

@@ -1,7 +1,7 @@
-//! What a transaction has written to one keyspace, as its own reads see it.
+//! The writes of a transaction to one keyspace, as its own reads see them.
 //!
-//! Owns: the newest write of each key, and the ranges that were removed before
-//! it. Never does: read the database; write.
+//! Owns: the newest write of each key, and the ranges that were removed before it. Never does: read
+//! the database; write.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,16 +9,16 @@ use windrow_base::{KeyOrder, Kind};
 use windrow_read::read::is_expired;
 use windrow_store::write::ordered_key::{AsOrderedKey, OrderedKey};
 
-/// What a key's newest writes come to.
+/// The effect of a key's newest writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Own {
-    /// `None`: what the database has.
+    /// `None`: the value in the database.
     pub(crate) base: Option<Base>,
-    /// For the merge operator, oldest first.
+    /// Operands for the merge operator, oldest first.
     pub(crate) operands: Vec<Operand>,
 }
 
-/// What a key's value is merged with.
+/// An operand that is merged into a key's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
     pub(crate) value: Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) struct Operand {
 }
 
 impl Own {
-    /// What it comes to at a time: what has expired hides what is older, as a delete does.
+    /// The effect at a time: an expired write hides older ones, as a delete does.
     pub(crate) fn at(mut self, now_ms: u64) -> Own {
         let has_expired =
             |expiry_ms: &Option<u64>| expiry_ms.is_some_and(|at| is_expired(at, now_ms));
@@ -43,7 +43,7 @@ impl Own {
     }
 }
 
-/// What lies below the operands.
+/// The value below the operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Value { value: Vec<u8>, expiry_ms: Option<u64> },
@@ -55,7 +55,7 @@ pub(crate) enum Base {
 pub(crate) struct OwnWrites {
     order: KeyOrder,
     keys: BTreeMap<OrderedKey, Own>,
-    /// From (inclusive) and to (exclusive) of ranges that were removed.
+    /// The ranges that were removed: from (inclusive) and to (exclusive).
     removed: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -65,12 +65,12 @@ impl OwnWrites {
         &self.order
     }
 
-    /// None, to a keyspace of this order.
+    /// No writes yet, to a keyspace of this order.
     pub(crate) fn new(order: &KeyOrder) -> OwnWrites {
         OwnWrites { order: order.clone(), keys: BTreeMap::new(), removed: Vec::new() }
     }
 
-    /// What was written to a key; `None`: nothing, the database's value is seen.
+    /// The writes to a key; `None`: it was not written, and the database's value is seen.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Own> {
         let own = self.keys.get(&(key, &self.order) as &dyn AsOrderedKey).cloned();
         own.or_else(|| {
@@ -78,8 +78,8 @@ impl OwnWrites {
         })
     }
 
-    /// Whether a range that was removed holds the key. Keys that were written since
-    /// are not asked for.
+    /// Whether a range that was removed holds the key. Callers do not ask for keys that were
+    /// written since.
     pub(crate) fn is_removed(&self, key: &[u8]) -> bool {
         let holds = |(from, to): &(Vec<u8>, Vec<u8>)| {
             self.order.compare(from, key).is_le() && self.order.compare(key, to).is_lt()
@@ -87,7 +87,7 @@ impl OwnWrites {
         self.removed.iter().any(holds)
     }
 
-    /// The keys in a range that were written one by one, in order, with what was.
+    /// The keys in a range that were written one by one, in order, with their writes.
     pub(crate) fn in_range(
         &self,
         lower: Bound<&[u8]>,
@@ -104,7 +104,7 @@ impl OwnWrites {
         written.map(|(key, own)| (key.clone(), own.clone())).collect()
     }
 
-    /// Takes in an operation. `expiry_ms` of the expiring kinds.
+    /// Adds an operation. `expiry_ms` of the expiring kinds.
     pub(crate) fn note(&mut self, kind: Kind, key: &[u8], value: &[u8], expiry_ms: Option<u64>) {
         match kind {
             Kind::RangeDelete => self.remove_range(key, value),

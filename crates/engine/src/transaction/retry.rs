@@ -1,10 +1,10 @@
-//! The loop of all that is tried again after a conflict: how often, and how long after.
+//! The loop of operations that are tried again after a conflict: how often, and after which pause.
 //!
-//! Owns: both. Never does: know what is tried.
+//! Owns: both. Never does: know the operation.
 
 use windrow_recover::handle::Handle;
 
-/// After so many conflicts in a row the caller is told.
+/// The number of conflicts in a row after which the caller gets the error.
 pub(super) const ATTEMPTS_MAX: u32 = 100;
 
 /// The pause after the first conflict; each further one is twice as long.
@@ -13,7 +13,7 @@ const PAUSE_NS_MIN: u64 = 2_000;
 /// The longest pause.
 const PAUSE_NS_MAX: u64 = 5_000_000;
 
-/// Tries until something comes of it, which `None` says that a conflict kept from it. The last
+/// Tries until an attempt gives a result; `None` means that a conflict kept it from one. The last
 /// attempt is told that it is the last: it gives an error instead.
 pub(super) fn retry<T, E>(
     database: &Handle,
@@ -29,10 +29,10 @@ pub(super) fn retry<T, E>(
     }
 }
 
-/// Waits until what it conflicted with is visible, which a conflict may have been found before,
-/// and for a random part of a time that doubles: two that conflict do not meet again.
+/// Waits until the conflicting writes are visible, since a conflict may be found before they are,
+/// and then for a random part of a time that doubles, so that two that conflict do not meet again.
 fn pause(database: &Handle, attempt: u32) {
-    // Where writing is off, the next attempt says so.
+    // Where writing is off, the next attempt reports it.
     let _ = database.pipeline.wait_for_given();
     let env = &database.env;
     if env.jobs.step() {

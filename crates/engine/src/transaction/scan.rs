@@ -1,9 +1,8 @@
 //! Walks a range as a transaction sees it: the snapshot's entries with the
 //! transaction's own writes over them, from both ends.
 //!
-//! What counts as read is what was passed: from the lower bound to the key that the
-//! front is at, and from that of the back to the upper bound; all of it once the
-//! two have met.
+//! The part that was passed counts as read: from the lower bound to the key of the front, and from
+//! the key of the back to the upper bound; all of it once the two have met.
 //!
 //! Owns: the two ends. Never does: return a key twice.
 
@@ -54,12 +53,12 @@ pub struct TransactionIter<'t> {
     tree: Arc<Tree>,
     range: Range,
     base: Iter,
-    /// What the base has given and was not returned yet.
+    /// Entries that the base has given and that were not returned yet.
     base_front: Option<Entry>,
     base_back: Option<Entry>,
     base_is_done: bool,
     own: VecDeque<(OrderedKey, Own)>,
-    /// Where the ranges are that each end has read.
+    /// The positions of the ranges that each end has read.
     front_read: Option<usize>,
     back_read: Option<usize>,
     is_done: bool,
@@ -96,8 +95,8 @@ impl<'t> TransactionIter<'t> {
         })
     }
 
-    /// The next entry of the snapshot from one end, left where it is. Those in ranges that
-    /// the transaction removed are passed over.
+    /// The next entry of the snapshot from one end, which is not taken. Entries in ranges that the
+    /// transaction removed are passed over.
     fn peek_base(&mut self, end: End) -> Result<Option<&Entry>> {
         let own = self.transaction.own.get(&self.tree.id);
         let is_removed = |key: &[u8]| own.is_some_and(|own| own.is_removed(key));
@@ -154,7 +153,7 @@ impl<'t> TransactionIter<'t> {
         }
     }
 
-    /// One end has come to a key: all before it was read.
+    /// Notes that one end has come to a key: all keys before it were read.
     fn note(&mut self, end: End, key: &[u8]) -> Result<()> {
         let mut reads = self.transaction.reads.borrow_mut();
         let (at, edge) = match end {
@@ -172,7 +171,7 @@ impl<'t> TransactionIter<'t> {
         Ok(())
     }
 
-    /// The ends have met, or an error came: all of it counts as read.
+    /// Notes that the ends have met, or an error came: the whole range counts as read.
     fn note_all(&mut self) -> Result<()> {
         let (lower, upper) = self.range.clone();
         let mut reads = self.transaction.reads.borrow_mut();
@@ -209,7 +208,7 @@ impl<'t> TransactionIter<'t> {
             return item;
         }
         let noted = self.note_all();
-        // That there is nothing more counts as read, or is not said.
+        // The end of the range counts as read, or is not returned.
         item.or(noted.err().map(Err))
     }
 }

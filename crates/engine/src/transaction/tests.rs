@@ -1,4 +1,7 @@
-//! Transactions against a map, alone and side by side.
+//! Transactions against a map, alone and concurrent.
+//!
+//! Owns: the cases, and the map that random transactions are compared with. Never does: look into
+//! the record of writes, except at its size and whether it is on.
 
 use super::*;
 use crate::{Db, Options};
@@ -125,7 +128,7 @@ fn a_savepoint_forgets_what_came_after_it() {
     assert!(db.get("a").unwrap().is_some());
 }
 
-/// What is forgotten of the record of writes is compared by value.
+/// Keys that the record of writes has forgotten are compared by value.
 #[test]
 fn a_transaction_older_than_the_record_compares_what_it_read() {
     let (db, _handles) = Db::in_memory();
@@ -242,7 +245,7 @@ fn a_locked_key_is_waited_for_and_read_as_it_is_then() {
     assert_eq!(third.get_for_update(&db, "a").unwrap_err().kind(), ErrorKind::Busy);
     assert_eq!(third.put(&db, "a", "4").unwrap_err().kind(), ErrorKind::Busy);
     assert!(third.is_empty());
-    // The default keyspace's lock is not that of another one, and reads lock nothing.
+    // The default keyspace's lock differs from that of another keyspace, and reads lock nothing.
     let other = db.keyspace("other").unwrap();
     assert_eq!(third.get_for_update(&other, "a").unwrap(), None);
     assert_eq!(text(third.get(&db, "a").unwrap()).as_deref(), Some("1"));
@@ -281,7 +284,7 @@ fn a_lock_brings_the_present_unless_what_was_read_has_changed() {
     db.put("c", "2").unwrap();
     assert_eq!(text(tx.get(&db, "c").unwrap()).as_deref(), Some("1"), "still the snapshot");
     db.put("c", "1").unwrap();
-    // `c` was written since, whatever to.
+    // `c` was written since, if only with the same value.
     let error = tx.get_for_update(&db, "b").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     assert_eq!(tx.commit().unwrap_err().kind(), ErrorKind::Conflict, "it is lost");
@@ -290,7 +293,7 @@ fn a_lock_brings_the_present_unless_what_was_read_has_changed() {
     assert_eq!(text(tx.get(&db, "a").unwrap()).as_deref(), Some("1"));
     db.put("b", "3").unwrap();
     assert_eq!(text(tx.get_for_update(&db, "b").unwrap()).as_deref(), Some("3"));
-    // A write without a transaction waits for nobody.
+    // A write without a transaction waits for no lock.
     db.put("b", "4").unwrap();
     tx.put(&db, "b", "5").unwrap();
     assert_eq!(tx.commit().unwrap_err().kind(), ErrorKind::Conflict);
@@ -378,7 +381,7 @@ fn a_batch_is_written_if_its_conditions_hold() {
     let of_other = Conditions::new().absent(&stranger, "x");
     let refused = db.write_if(batch(), &of_other, WriteSync::No).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
-    // As long as nobody writes in between, nothing is recorded for it.
+    // As long as no other thread writes in between, nothing is recorded for it.
     assert!(!db.database().pipeline.observers.recent.is_on());
 }
 
@@ -408,9 +411,9 @@ fn updates_of_many_threads_without_transactions_lose_nothing() {
     }
 }
 
-/// Random operations against a map: reads, ranges from both ends, writes of all kinds,
-/// savepoints; several transactions open at a time, with plain writes between. Each that commits
-/// must have seen what the database holds at its commit; each that must not conflict commits.
+/// Random operations against a map: reads, ranges from both ends, writes of all kinds, savepoints;
+/// several transactions open at a time, with plain writes between. Each that commits must have seen
+/// the state of the database at its commit; each that must not conflict commits.
 #[test]
 fn random_transactions_are_as_if_one_after_the_other() {
     let (mut commits, mut conflicts) = (0, 0);
@@ -499,7 +502,7 @@ impl Op {
         written.unwrap();
     }
 
-    /// Whether a key's value after it does not depend on the one before.
+    /// Whether the value of a key after the operation does not depend on the one before.
     fn determines(&self, key: &[u8]) -> bool {
         match self {
             Op::Put(own, _) | Op::Delete(own) => own == key,
@@ -521,7 +524,7 @@ impl Op {
     }
 }
 
-/// An open transaction, what it must see, and what it read: as the test counts it.
+/// An open transaction with the state that it must see, and its reads: as the test counts them.
 struct Run {
     tx: Transaction,
     seen: Model,
@@ -560,7 +563,7 @@ impl Run {
                 let key = key(rng.below(20));
                 let value = self.tx.get(db, &key).unwrap();
                 assert_eq!(value.as_deref(), self.seen.get(&key).map(Vec::as_slice));
-                // What the transaction has set itself does not depend on others.
+                // A value that the transaction has set itself does not depend on others.
                 if !self.ops.iter().any(|op| op.determines(&key)) {
                     self.keys.push(key);
                 }
@@ -612,7 +615,7 @@ impl Run {
         }
     }
 
-    /// Whether the database still shows all that was read as it was.
+    /// Whether the database still shows all reads as they were.
     fn is_unchanged(&self, model: &Model) -> bool {
         let key_is = |key: &Vec<u8>| self.begun.get(key) == model.get(key);
         let in_range = |model: &Model, (from, to): &(Vec<u8>, Vec<u8>)| {
@@ -627,8 +630,7 @@ impl Run {
     }
 }
 
-/// A database of 8 MiB, of which a transaction may take one for what it reads, two for what
-/// it writes.
+/// A database of 8 MiB. A transaction may take one of them for its reads, and two for its writes.
 fn small_budget() -> Db {
     let mut options = Options::default();
     options.settings.memory_bytes = 8 << 20;
@@ -649,14 +651,14 @@ fn reads_that_find_nothing_count_and_are_refused_at_the_bound() {
     let first_refused = (0..5_000).find(|&i| is_refused(scan(&tx, i))).unwrap();
     // Two bounds of a kilobyte each.
     assert!((300..520).contains(&first_refused), "{first_refused}");
-    // It stays so, for keys as well, and for more of a range; what is counted may be read again.
+    // It remains so, for keys as well, and for more of a range. Reads that count may be repeated.
     assert!((0..2_000).all(|i| is_refused(scan(&tx, first_refused + i))));
     let gets = (0..2_000).filter(|&i| tx.get(&db, prefix(first_refused + i)).is_ok()).count();
     assert!(gets <= 2, "{gets} more keys, of half that size");
     assert!(is_refused(tx.get_for_update(&db, prefix(0))));
     assert_eq!(db.database().pipeline.key_locks.memory_bytes(), 0, "a lock that does not count");
     tx.put(&db, "result", "x").unwrap();
-    // What was read before the bound still has to be so.
+    // Reads before the bound must still be unchanged.
     let mut other = db.transaction().unwrap();
     assert_eq!(scan(&other, 7).unwrap(), None);
     other.put(&db, "other", "x").unwrap();
@@ -669,7 +671,7 @@ fn reads_that_find_nothing_count_and_are_refused_at_the_bound() {
     tx.commit().unwrap();
 }
 
-/// A range that is walked on takes the key that it has come to.
+/// A range that is walked further includes the key that it has come to.
 #[test]
 fn a_range_counts_as_far_as_it_was_walked() {
     let db = small_budget();
@@ -734,11 +736,11 @@ fn a_lock_that_was_not_free_leaves_the_transaction_as_it_was() {
     first.commit().unwrap();
     assert_eq!(text(db.get("a").unwrap()).as_deref(), Some("1"));
     assert_eq!(text(db.get("b").unwrap()).as_deref(), Some("2"));
-    // Later it is to be had, and what was read still has to be so.
+    // Later the lock is free, and earlier reads must still be unchanged.
     reader.put(&db, "a", "3").unwrap();
     reader.commit().unwrap();
     assert_eq!(text(db.get("a").unwrap()).as_deref(), Some("3"));
-    // A deadlock, or a change of what was read, is not left behind.
+    // A deadlock, or a change of a read, remains.
     db.put("d", "1").unwrap();
     let mut lost = db.transaction_with(&not_waiting()).unwrap();
     lost.get(&db, "d").unwrap();

@@ -1,5 +1,5 @@
-//! What a user may do and should not, or does once too often: the database
-//! stays in bounds, says what is wrong, and opens again.
+//! Misuse, and operations that are repeated too often: the database stays in bounds, reports what
+//! is wrong, and opens again.
 
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,8 +35,8 @@ fn a_refused_batch_stays_refused() {
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// A queue that is trimmed from its front, each time by a range from its very
-/// begin: the tombstones lie in each other. By its square they would take 40 GB.
+/// A queue that is trimmed from its front, each time by a range from its very begin: the tombstones
+/// are nested. With a cost by the square of their number they would take 40 GB.
 #[test]
 fn nested_range_deletes_stay_in_bounds() {
     let dir = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn nested_range_deletes_stay_in_bounds() {
     check(&db, count);
     let old = db.snapshot();
     db.delete_range("q", "r").unwrap();
-    // All at once, which nothing divides.
+    // All at once, which no flush divides.
     for i in 0..50_000 {
         batch.delete_range(&db, "q", end(i));
     }
@@ -79,7 +79,7 @@ fn nested_range_deletes_stay_in_bounds() {
     check(&db, count + 1);
 }
 
-/// A database whose background work is done when it is stepped, in an order drawn from a seed.
+/// A database whose background work runs when it is stepped, in an order drawn from a seed.
 fn stepped(dir: &Path) -> (Db, Arc<Stepper>) {
     let jobs = Arc::new(Stepper::new(1));
     let mut options = small();
@@ -87,7 +87,7 @@ fn stepped(dir: &Path) -> (Db, Arc<Stepper>) {
     (Db::open_with(dir, options).unwrap(), jobs)
 }
 
-/// Checks how many logs are left once the background has removed those that may go.
+/// Checks the number of logs once background work has removed those that may go.
 fn check_logs(db: &Db, jobs: &Stepper, dir: &Path, most: usize) {
     db.wait_idle().unwrap();
     jobs.run_until_idle();
@@ -96,8 +96,8 @@ fn check_logs(db: &Db, jobs: &Stepper, dir: &Path, most: usize) {
     assert!(logs <= most, "{logs} logs, where {most} would do");
 }
 
-/// One entry of a keyspace that idles keeps the log it is in; every flush of
-/// another keyspace must not add one of a memtable's size.
+/// One entry of an idle keyspace keeps the log it is in; every flush of another keyspace must not
+/// add a log of a memtable's size.
 #[test]
 fn an_idle_keyspace_does_not_pile_up_logs() {
     let dir = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn an_idle_keyspace_does_not_pile_up_logs() {
         db.keyspace("default").unwrap().flush().unwrap();
     }
     check_logs(&db, &jobs, dir.path(), 3);
-    // Where there is much to log, the idle keyspace is flushed at last.
+    // Where much is logged, the idle keyspace is flushed at last.
     for i in 0..100 {
         db.put(format!("{i}"), vec![0; 200_000]).unwrap();
         db.keyspace("default").unwrap().flush().unwrap();
@@ -118,7 +118,7 @@ fn an_idle_keyspace_does_not_pile_up_logs() {
     assert_eq!(idle.get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// Many keyspaces that are written alike: each memtable that is switched is small.
+/// Many keyspaces with equal writes: each memtable that is switched is small.
 #[test]
 fn many_keyspaces_share_few_logs() {
     let dir = tempfile::tempdir().unwrap();

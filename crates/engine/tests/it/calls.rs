@@ -1,4 +1,4 @@
-//! The calls that users of other stores expect, each next to a map.
+//! The calls that users of other stores expect, each compared with a map.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ fn open() -> (Db, Handles) {
     (Db::open_with("db", options).unwrap(), handles)
 }
 
-/// The bytewise order from its end.
+/// The bytewise order, reversed.
 #[derive(Debug)]
 struct Backwards;
 
@@ -44,7 +44,7 @@ fn pair((key, value): (&Vec<u8>, &Vec<u8>)) -> (Vec<u8>, Vec<u8>) {
     (key.clone(), value.clone())
 }
 
-/// Whatever can be asked without a key or with this one.
+/// Compares all calls without a key, and with this one.
 fn compare(space: &Keyspace, map: &Map, key: &[u8]) {
     assert_eq!(space.contains_key(key).unwrap(), map.contains_key(key));
     assert_eq!(space.is_empty().unwrap(), map.is_empty());
@@ -57,7 +57,7 @@ fn compare(space: &Keyspace, map: &Map, key: &[u8]) {
 }
 
 fn some_key(rng: &mut Rng) -> Vec<u8> {
-    // The longest there are among them, which no key lies after.
+    // The longest key is among them. No key comes after it.
     match rng.below(12) {
         0 => vec![0xff; 65_535],
         1 => Vec::new(),
@@ -197,7 +197,7 @@ fn a_prefix_is_removed_with_the_rest_of_a_batch_or_transaction() {
     }
 }
 
-/// Every entry goes to one of those who pop, from either end, while others are put.
+/// Every entry goes to one of the threads that pop, from either end, while others are put.
 #[test]
 fn each_entry_is_popped_once() {
     const EACH: u64 = 300;
@@ -278,7 +278,7 @@ fn the_length_is_about_right_and_exact_once_merged() {
     assert_eq!((db.approximate_len().unwrap(), db.count(..).unwrap()), (750, 750));
 }
 
-/// Tombstones in memory take away what they hide, in memory or in tables.
+/// Tombstones in memory subtract the keys that they hide, in memory or in tables.
 #[test]
 fn deleted_keys_count_as_little_before_a_flush_as_after_it() {
     let (db, _handles) = open();
@@ -329,7 +329,7 @@ fn a_batch_tells_what_it_holds_and_what_is_wrong_with_it() {
     ];
     assert!(first.iter().eq(expected));
     assert!(first.error().is_none());
-    // The default keyspace has no operator, wherever the operand came from.
+    // The default keyspace has no operator, so any operand is refused.
     let refused = db.write(first.clone(), WriteSync::No).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
     let mut broken = Batch::new();
@@ -337,7 +337,7 @@ fn a_batch_tells_what_it_holds_and_what_is_wrong_with_it() {
     assert!(broken.error().is_some_and(|error| error.to_string().contains("70000 bytes")));
     first.append(&broken);
     assert!(first.error().is_some_and(|error| error.to_string().contains("70000 bytes")));
-    // From another seed: an open database is told from others by random bytes.
+    // From another seed: an open database is distinguished from others by random bytes.
     let (env, _handles) = env(2);
     let mut options = Options::default();
     options.components.env = Some(env);
@@ -361,7 +361,7 @@ fn handles_may_pass_where_a_panic_is_caught() {
     assert_eq!((db.count(..).unwrap(), space.count(..).unwrap()), (1, 1));
 }
 
-/// Each write through a synced handle survives the loss of power, and one that writes nothing
+/// Each write through a synced handle survives the loss of power, and a call that writes nothing
 /// waits for nothing.
 #[test]
 fn what_a_synced_handle_writes_is_on_the_device() {

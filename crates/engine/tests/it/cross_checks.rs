@@ -1,6 +1,6 @@
-//! Cross-checks between the files of a crashed database. Nothing in a file can
-//! confirm its end, so another file says how long it was, and an end that is gone
-//! is missed (R4, R10, R11). A file that is not this database's own is refused.
+//! Cross-checks between the files of a crashed database. No file can confirm its own end, so
+//! another file has its length, and an end that is gone is noticed (R4, R10, R11). A file that is
+//! not this database's own is refused.
 
 use crate::simulated::{DIR, options};
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use windrow_env::testing::{Ops, PowerLoss, When, env};
 use windrow_format::log::{LogKind, Reader};
 use windrow_format::names;
 
-/// The files that power loss leaves after `work`, everything unsynced gone.
+/// The files that power loss leaves after `work`. Everything unsynced is lost.
 fn crashed(seed: u64, work: impl FnOnce(&Db)) -> Handles {
     crashed_again(env(seed).1, work)
 }
 
-/// The same, from what an earlier crash left.
+/// As [`crashed`], from the files that an earlier crash left.
 fn crashed_again(handles: Handles, work: impl FnOnce(&Db)) -> Handles {
     let db = Db::open_with(DIR, options(&handles)).unwrap();
     work(&db);
@@ -30,13 +30,13 @@ fn crashed_again(handles: Handles, work: impl FnOnce(&Db)) -> Handles {
     Handles { fs, ..handles.reborn(0) }
 }
 
-/// The newest file whose name has this in it.
+/// The newest file whose name contains `part`.
 fn newest(fs: &CrashFs, part: &str) -> PathBuf {
     let files = fs.files(Path::new(DIR)).into_iter().rev();
     Path::new(DIR).join(files.into_iter().find(|name| name.contains(part)).expect("a file"))
 }
 
-/// Where each record of a log begins.
+/// The offset of each record of a log.
 fn records(fs: &CrashFs, path: &Path, kind: LogKind) -> Vec<u64> {
     let file = fs.open(path, ReadOptions::default()).unwrap();
     let mut reader = Reader::open(file, kind, None).unwrap();
@@ -123,8 +123,8 @@ fn files_of_another_database_are_refused() {
     }
 }
 
-/// Power went while a new log was being made: its header had not reached the
-/// device, and on its sectors was, whole and valid, what an older log had left.
+/// Power was lost while a new log was being made: its header had not reached the device, and on its
+/// sectors was, whole and valid, the content of an older log.
 #[test]
 fn what_an_older_log_left_where_a_new_one_was_being_made_is_no_log() {
     let handles = crashed(7, |db| db.put_with("a", "1", WriteSync::Yes).unwrap());
@@ -142,8 +142,8 @@ fn what_an_older_log_left_where_a_new_one_was_being_made_is_no_log() {
     assert!(!handles.fs.files(Path::new(DIR)).iter().any(|name| new.ends_with(name)));
 }
 
-/// A manifest that cannot be read now is not damaged: repair must not make one
-/// again from the tables, which do not know the names of keyspaces.
+/// A manifest that cannot be read now is not damaged: repair must not make one again from the
+/// tables, which do not know the names of keyspaces.
 #[test]
 fn repair_gives_up_where_a_manifest_cannot_be_read() {
     let handles = crashed(8, |db| {

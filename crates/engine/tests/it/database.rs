@@ -1,4 +1,4 @@
-//! The database as a user meets it, on the operating system's files.
+//! The database as a user calls it, on the operating system's files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +125,7 @@ fn what_was_not_closed_is_replayed() {
         db.put(key(i), "x").unwrap();
         other.put(key(i), vec![b'y'; 100]).unwrap();
     }
-    // What a killed process leaves: the files as the kernel has them.
+    // The files that a killed process leaves: as the kernel has them.
     #[allow(clippy::disallowed_methods, reason = "a test copies a directory")]
     for entry in std::fs::read_dir(dir.path()).unwrap() {
         let entry = entry.unwrap();
@@ -153,8 +153,8 @@ fn a_second_open_is_busy_and_limits_are_checked() {
     db.put("k", vec![0; 1 << 20]).unwrap();
 }
 
-/// Flushing one keyspace after the other, as it once did, put the late batch
-/// into the tables of the second and not into those of the first.
+/// An earlier version flushed one keyspace after the other, which put the late batch into the
+/// tables of the second and not into those of the first.
 #[test]
 fn a_checkpoint_is_one_moment_in_every_keyspace() {
     let dir = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ fn a_checkpoint_is_one_moment_in_every_keyspace() {
         found.0.is_some()
     };
     assert!(in_both("early") && !in_both("late"));
-    // What the checkpoint held back is flushed after it.
+    // The flushes that the checkpoint held back run after it.
     db.flush().unwrap();
     db.wait_idle().unwrap();
 }
@@ -267,7 +267,7 @@ fn the_bytes_of_a_range_are_about_those_that_were_written() {
     (2_000..2_150).for_each(put);
     is_about(bytes(2_000, 2_150), 150);
     is_about(bytes(1_900, 2_100), 200);
-    // Nothing there, and ranges that are none.
+    // A range without entries, and ranges that are empty.
     assert_eq!((bytes(5_000, 9_000), bytes(100, 100), bytes(200, 100)), (0, 0, 0));
     // Small entries are not all counted.
     (0..30_000).for_each(|i| db.put(format!("small{i:05}"), "").unwrap());

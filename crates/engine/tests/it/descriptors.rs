@@ -1,12 +1,12 @@
-//! Many keyspaces and few descriptors: what a group of flushes holds open
-//! follows what the process may.
+//! Many keyspaces and few descriptors: the number of files that a group of flushes holds open
+//! follows the limit of the process.
 
 use windrow::{Db, Keyspace, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 
 const DIR: &str = "/db";
 const KEYSPACES: usize = 200;
-/// Descriptors that there are.
+/// The number of descriptors that exist.
 const DESCRIPTORS: usize = 64;
 
 fn options(handles: &Handles) -> Options {
@@ -18,8 +18,7 @@ fn options(handles: &Handles) -> Options {
     options
 }
 
-/// What the process says that it may hold open: the truth, or what was true before others
-/// opened theirs.
+/// The limit that the process reports: the true one, or one from before others opened files.
 fn limits(handles: &Handles, told: usize) {
     handles.fs.set_open_files_max(told);
     handles.fs.set_descriptors_max(Some(DESCRIPTORS));

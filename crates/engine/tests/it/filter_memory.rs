@@ -1,6 +1,5 @@
-//! Filter memory in a running database: what files remember of their queries,
-//! what filters take, and what they save. Jobs overlap as they do on a pool, in an
-//! order drawn from a seed.
+//! Filter memory in a running database: the statistics that files keep of their queries, the memory
+//! of filters, and their effect. Jobs overlap as they do on a pool, in an order drawn from a seed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ fn options(preset: &str) -> Options {
     options
 }
 
-/// A database and who does its background work.
+/// A database and the environment that does its background work.
 struct World {
     db: Db,
     jobs: Arc<Interleaver>,
@@ -42,7 +41,7 @@ impl World {
         World { db: Db::open_with(dir, options).unwrap(), jobs, random: Random(seed) }
     }
 
-    /// Now and then a job goes on, as it would on its own thread.
+    /// Now and then lets a job go on, as it would on its own thread.
     fn pass_time(&mut self) {
         if self.random.below(64) == 0 {
             self.jobs.step();
@@ -93,7 +92,7 @@ impl Random {
     }
 }
 
-/// The plan decides by the rates that the format's filter has.
+/// The plan uses the false positive rates that the format's filter has.
 #[test]
 fn the_plans_curve_is_the_built_filters() {
     for eighth in 8..=192 {
@@ -116,7 +115,7 @@ fn what_files_remember_survives_merges_and_reopening() {
         world.load(count);
         let db = world.db;
         db.compact().unwrap();
-        // The lower half is asked for often, of the upper one only what is not there.
+        // Keys of the lower half are asked for often. In the upper half only absent keys are.
         for _ in 0..200_000 {
             let i = random.below(count / 2);
             assert!(db.get(key(i)).unwrap().is_some());
@@ -135,7 +134,7 @@ fn what_files_remember_survives_merges_and_reopening() {
     // A second reopening without a query changes nothing.
     let db = World::open(dir.path(), options(MNEMOSYNE), 3).db;
     assert_eq!(sums(&version(&db)), before);
-    // Merges hand on what they know.
+    // Merges pass the statistics on.
     db.compact().unwrap();
     let after = version(&db);
     check_halves(&after, count);
@@ -151,7 +150,7 @@ fn sums(version: &Version) -> (f64, f64) {
         .fold((0.0, 0.0), |sum, got| (sum.0 + got.0.queries, sum.1 + got.0.hits))
 }
 
-/// In the deepest level the lower half's queries are hits, the upper half's in vain.
+/// In the deepest level the lower half's queries are hits, the upper half's are in vain.
 fn check_halves(version: &Version, count: u64) {
     let deepest = version.deepest().unwrap();
     let middle = key(count / 2).into_bytes();
@@ -159,7 +158,7 @@ fn check_halves(version: &Version, count: u64) {
     for (_, _, file) in files(version).iter().filter(|f| f.0 == deepest) {
         let (estimate, now) = statistics(file).expect("the file was asked");
         assert!(now > 3_000, "one lookup in 64 is recorded: {now}");
-        // Of a few keys, as the last file of an input leaves them, little is known.
+        // A file with few keys, such as the last one of an input, has few statistics.
         if estimate.queries < 10.0 {
             continue;
         }
@@ -174,8 +173,8 @@ fn check_halves(version: &Version, count: u64) {
     assert!(lower > 5 && upper > 5, "{version}");
 }
 
-/// Mean bits per key where every query is a hit and where every one is in vain,
-/// once all tables were written again.
+/// Mean bits per key where every query is a hit and where every one is in vain, once all tables
+/// were written again.
 fn bits_learnt(seed: u64) -> (f64, f64) {
     let dir = tempfile::tempdir().unwrap();
     let count = 40_000;
@@ -205,12 +204,12 @@ fn bits_learnt(seed: u64) -> (f64, f64) {
     (mean(&lower), mean(&upper))
 }
 
-/// New filters follow what was learnt: next to nothing where every query is a
-/// hit, whatever ran side by side. `WINDROW_SEEDS=n` tries n orders.
+/// New filters follow the statistics: they have next to no bits where every query is a hit, in any
+/// interleaving of jobs. `WINDROW_SEEDS=n` tries n orders.
 #[test]
 fn filters_go_where_queries_are_in_vain() {
     let seeds = std::env::var("WINDROW_SEEDS").map_or(2, |n| n.parse().unwrap());
-    // 2 and 9 found what noise does at a threshold, and hits that count twice.
+    // 2 and 9 found the effect of noise at a threshold, and hits that count twice.
     for seed in [2, 9].into_iter().chain(100..100 + seeds) {
         let (lower, upper) = bits_learnt(seed);
         println!("seed {seed}: {lower:.2} bits where all is found, {upper:.2} where nothing is");
@@ -273,8 +272,9 @@ fn filters_stay_within_their_memory() {
     }
 }
 
-/// As data grows beyond memory filters get shorter, so that indexes and filters go on fitting it. A
-/// get would read them from the device over and over else, at ten times the price of a false positive.
+/// As data grows beyond memory filters get shorter, so that indexes and filters still fit in it.
+/// Otherwise a get would read them from the device over and over, at ten times the price of a false
+/// positive.
 #[test]
 fn filters_take_what_there_is_memory_for() {
     for preset in ["uniform(bits=20)", "monkey(bits=20)", "mnemosyne(bits=20,stays=0.97)"] {
@@ -313,10 +313,10 @@ fn filters_take_what_there_is_memory_for() {
     }
 }
 
-/// The default after a load, before anybody asked for anything: most of the
-/// filter memory is in filters, and not kept for upper levels that were full for
-/// a while. (It was 7.6 bits a key when what they hold was not part of what is
-/// kept for them; a single table of theirs may still be without.)
+/// The default after a load, before any lookup: most of the filter memory is in filters, and not
+/// kept for upper levels that were full for a while. (It was 7.6 bits a key when the filters of
+/// those levels were not part of the memory that is kept for them; a single table there may still
+/// be without.)
 #[test]
 fn a_load_without_lookups_leaves_filters_for_absent_keys() {
     let dir = tempfile::tempdir().unwrap();
@@ -329,7 +329,7 @@ fn a_load_without_lookups_leaves_filters_for_absent_keys() {
     assert!(bits > 8.5, "{bits}: {version}");
 }
 
-/// A filter that lets a look-up through to a tombstone was right.
+/// A filter that lets a lookup through to a tombstone was right.
 #[test]
 fn a_tombstone_found_is_a_hit() {
     let dir = tempfile::tempdir().unwrap();
@@ -381,7 +381,7 @@ fn a_switch_of_policy_begins_without_statistics() {
     assert!(files(&version(&db)).iter().all(|f| statistics(&f.2).is_some()));
 }
 
-/// What recording costs: the same tables, all cached, with and without.
+/// The cost of recording: the same tables, all cached, with and without.
 #[test]
 #[ignore = "prints times"]
 #[allow(clippy::disallowed_methods)] // it measures the machine, not the library
@@ -422,8 +422,8 @@ fn time_of_recording() {
     }
 }
 
-/// A filter is made of whole lines, so that few keys take more than their bits. Each table has one all
-/// the same: without, a get of a large value reads it out of a table and others in vain.
+/// A filter is made of whole lines, so that few keys take more than their bits. Each table still
+/// has one: without it, a get of a large value reads it from a table, and reads others in vain.
 #[test]
 fn tables_of_few_keys_have_filters() {
     let (env, _handles) = windrow_env::testing::env(1);

@@ -1,4 +1,4 @@
-//! Followers, next to a writer and to a map of what was written.
+//! Followers, compared with a writer and with a map of its writes.
 
 use crate::simulated::{DIR, options};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,7 +15,7 @@ use windrow_env::testing::{Fault, FaultKind, Handles, Ops, Rng, When, env};
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Spaces = BTreeMap<String, Map>;
 
-/// The writer, and what it has written.
+/// The writer, and a map of its writes.
 struct World {
     handles: Handles,
     rng: Rng,
@@ -24,11 +24,11 @@ struct World {
     made: u32,
 }
 
-/// What a follower showed, and what it was to show.
+/// A state of a follower, and the entries that it must show.
 struct Kept {
     db: Db,
     spaces: Spaces,
-    /// Made then, and read later.
+    /// Made with the state, and read later.
     iter: Iter,
     snapshot: Snapshot,
 }
@@ -192,7 +192,7 @@ fn what_was_written_is_seen_and_what_was_seen_stays() {
         drop((followers, kept));
         assert!(!copies.is_empty(), "seed {seed}");
         for (dir, spaces) in copies {
-            // As found, and as the first open for writing leaves it.
+            // As the copy was found, and as the first open for writing leaves it.
             let read_only = Options { read_only: true, ..options(&world.handles) };
             for options in [read_only, options(&world.handles), options(&world.handles)] {
                 let db = Db::open_with(&dir, options).unwrap();
@@ -201,7 +201,7 @@ fn what_was_written_is_seen_and_what_was_seen_stays() {
                 db.close().unwrap();
             }
         }
-        // What they held goes when nobody holds it.
+        // The files that they held are removed when no follower holds them.
         world.writer.compact().unwrap();
         world.handles.jobs.fire_timers();
         world.handles.jobs.run_until_idle();
@@ -214,7 +214,7 @@ fn what_was_written_is_seen_and_what_was_seen_stays() {
     }
 }
 
-/// Each operation on the target fails in turn, and may have been done all the same.
+/// Each operation on the target fails in turn, although it may have been done.
 #[test]
 fn a_checkpoint_that_fails_leaves_nothing_and_can_be_tried_again() {
     for case in 0.. {
@@ -319,7 +319,7 @@ fn what_cannot_be_followed_says_why() {
     writer.put("a", "1").unwrap();
     let follower = Follower::open_with(DIR, options(&handles)).unwrap();
     writer.put("a", "2").unwrap();
-    // A refresh that fails leaves what was shown, and the next one goes on.
+    // A refresh that fails leaves the shown state, and the next one goes on.
     for nth in 0..12 {
         handles.fs.inject(Fault::new(FaultKind::Io, Ops::READING, When::Matching(nth)));
         if follower.refresh().is_err() {
@@ -335,8 +335,8 @@ fn what_cannot_be_followed_says_why() {
     assert!(refused.to_string().contains("needs a lease"), "{refused}");
 }
 
-/// On real files, with threads: a batch is seen whole, what was acknowledged before a refresh
-/// is seen after it, and nothing is seen to go back.
+/// On real files, with threads: a batch is seen whole, a write that was acknowledged before a
+/// refresh is seen after it, and no state is older than one before it.
 #[test]
 fn threads_see_prefixes() {
     let dir = tempfile::tempdir().unwrap();
@@ -410,11 +410,10 @@ fn a_follower_refreshes_by_itself() {
     assert_eq!(follower.db().get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// Has the writer go on between a follower's look at the manifest and its look at the log, which
-/// is the next to be opened.
+/// Lets the writer go on after a follower has read the manifest and before it opens the log.
 #[allow(clippy::disallowed_methods, reason = "another process is another thread here")]
 fn between_manifest_and_log(handles: &Handles, act: impl FnOnce() + Send + 'static) {
-    // It holds none of the follower's locks.
+    // The thread holds none of the follower's locks.
     handles.fs.before_open(".wal", 0, || std::thread::spawn(act).join().unwrap());
 }
 
@@ -429,7 +428,7 @@ fn ingest(space: &Keyspace, key: &str) {
     ingest.finish().unwrap();
 }
 
-/// What comes after a change of the manifest is not shown without that, nor copied.
+/// A write after a change of the manifest is neither shown nor copied without that change.
 #[test]
 fn nothing_is_shown_without_what_the_manifest_says_before_it() {
     for (case, is_new) in (0..4).flat_map(|case| [(case, true), (case, false)]) {
@@ -437,7 +436,7 @@ fn nothing_is_shown_without_what_the_manifest_says_before_it() {
         let writer = open(&handles);
         let (space, mut all) = (writer.keyspace("space").unwrap(), vec!["a", "b", "d"]);
         writer.put("a", "1").unwrap();
-        // In the log an ingestion looks like that, which this is not.
+        // In the log an ingestion looks like this range delete, which is none.
         writer.delete_range("x", "x").unwrap();
         writer.put("b", "2").unwrap();
         let follower = (!is_new).then(|| Follower::open_with(DIR, options(&handles)).unwrap());
@@ -477,13 +476,13 @@ fn nothing_is_shown_without_what_the_manifest_says_before_it() {
         follower.checkpoint("/copy").unwrap();
         let copy = Db::open_with("/copy", options(&handles)).unwrap();
         assert_eq!((keys_of(&copy), copy.keyspaces()), (keys, spaces), "case {case}");
-        // What was acknowledged before a refresh begins is seen by it.
+        // A refresh sees every write that was acknowledged before it begins.
         follower.refresh().unwrap();
         assert_eq!(keys_of(&follower.db()), all, "case {case}");
     }
 }
 
-/// A resume lets go of all logs at once.
+/// A resume releases all logs at once.
 #[test]
 fn logs_stay_for_a_follower_when_writing_is_resumed() {
     let (_, handles) = env(1);
@@ -503,14 +502,14 @@ fn logs_stay_for_a_follower_when_writing_is_resumed() {
     assert_eq!(keys_of(&follower.db())[..2], ["a", "b"]);
     follower.refresh().unwrap();
     assert_eq!(keys_of(&follower.db()), ["a", "b", "d"]);
-    // Nobody needs them now.
+    // No follower needs them now.
     handles.jobs.fire_timers();
     handles.jobs.run_until_idle();
     assert_eq!(writer.stats().files_waiting, 0);
 }
 
-/// A write that failed may have reached the log all the same: a follower shows it until writing
-/// is resumed, and then shows what the database is.
+/// A write that failed may still have reached the log: a follower shows it until writing is
+/// resumed, and then shows the state of the database.
 #[test]
 fn what_failed_and_was_shown_is_gone_after_a_resume() {
     let mut shown = 0;
@@ -521,7 +520,7 @@ fn what_failed_and_was_shown_is_gone_after_a_resume() {
         let follower = Follower::open_with(DIR, options(&handles)).unwrap();
         let fault = Fault::new(FaultKind::Io, Ops::WRITE, When::Matching(0)).on_path(".wal");
         handles.fs.inject(fault);
-        // A part of it is all of it: what is reserved of a log reads as zeros.
+        // A part of the record is all of it, since the reserved part of a log reads as zeros.
         let failed = writer.put("b", vec![0; 4000]).unwrap_err();
         assert_eq!(failed.kind(), ErrorKind::OutcomeUnknown);
         follower.refresh().unwrap();
@@ -532,7 +531,7 @@ fn what_failed_and_was_shown_is_gone_after_a_resume() {
         follower.refresh().unwrap();
         assert_eq!(keys_of(&follower.db()), ["a"], "seed {seed}");
         assert_eq!(keys_of(&then), before, "seed {seed}: a moment has changed");
-        // Another write is no smaller news than the one that failed.
+        // A refresh reports another write as well as the one that failed.
         writer.put("c", "3").unwrap();
         assert!(follower.refresh().unwrap(), "seed {seed}");
         assert_eq!(keys_of(&follower.db()), ["a", "c"], "seed {seed}");
@@ -541,8 +540,8 @@ fn what_failed_and_was_shown_is_gone_after_a_resume() {
     assert!(shown > 0, "no write that failed was whole in the log");
 }
 
-/// An ingestion whose record in the manifest was not made durable is none, though a follower
-/// has read the record.
+/// An ingestion whose record in the manifest was not made durable did not happen, even if a
+/// follower has read the record.
 #[test]
 fn an_ingestion_that_failed_and_was_shown_is_gone_after_a_resume() {
     let mut shown = 0;
@@ -569,7 +568,7 @@ fn an_ingestion_that_failed_and_was_shown_is_gone_after_a_resume() {
     assert!(shown > 0, "no ingestion that failed was shown");
 }
 
-/// A copy of the files, put back in place of what was written since.
+/// A copy of the files, put back in place of later ones.
 #[test]
 fn an_older_copy_in_place_of_the_database_is_refused() {
     let (_, handles) = env(1);
@@ -601,7 +600,7 @@ fn an_older_copy_in_place_of_the_database_is_refused() {
         file.append(&bytes).unwrap();
         file.finish().unwrap();
     }
-    // Also once somebody has opened it a few times, and its manifest is the later one.
+    // Also once the copy was opened a few times, and its manifest is the later one.
     for opened in 0..6 {
         let error = follower.refresh().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "opened {opened} times: {error}");
@@ -610,7 +609,7 @@ fn an_older_copy_in_place_of_the_database_is_refused() {
     }
 }
 
-/// The log that was read says how long a later manifest was.
+/// The log that was read has the length of a later manifest.
 #[test]
 fn a_copy_opens_though_the_writer_has_a_later_manifest() {
     for rolls in 0..6 {

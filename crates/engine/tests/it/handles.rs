@@ -1,4 +1,4 @@
-//! What keeps a database open, and who closes it.
+//! The handles that keep a database open, and the close by the last of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn is_open(handles: &Handles) -> bool {
     }
 }
 
-/// Whatever is the last to go: the database is open until then, and not after.
+/// The database is open until the last handle of any kind is dropped, and not after.
 #[test]
 fn the_last_handle_of_any_kind_closes() {
     for kind in 0..5 {
@@ -63,8 +63,8 @@ fn a_close_closes_for_all() {
     assert!(!is_open(&handles));
 }
 
-/// Owns a handle of the database that it filters, as a filter that looks things
-/// up does, and lets go of it, or closes it, in the middle of a merge.
+/// A filter that owns a handle of the database that it filters, as a filter with lookups does. It
+/// drops the handle, or closes it, in the middle of a merge.
 struct Owner {
     handle: Mutex<Option<Db>>,
     refused: Mutex<Option<ErrorKind>>,
@@ -91,12 +91,12 @@ impl CompactionFilter for Owner {
     }
 }
 
-/// A snapshot is readable after the close, until the next owner of the directory
-/// merges a table away that it has not opened: which is no missing file.
+/// A snapshot is readable after the close, until the next owner of the directory merges a table
+/// away that the snapshot has not opened. That is not reported as a missing file.
 #[test]
 fn a_snapshot_outlives_the_close_until_its_tables_go() {
     let (_, handles) = env(1);
-    // Whatever was opened meanwhile, more tables than may be open are not.
+    // The limit of open tables holds, regardless of the tables that were opened meanwhile.
     let mut few = options(&handles);
     for (name, value) in
         [("open_files_max", "16"), ("file_bytes", "64KiB"), ("compression", "none")]
@@ -149,7 +149,7 @@ fn the_last_handle_may_go_in_a_job() {
     assert_eq!(db.get("0199").unwrap().as_deref(), Some(&[11; 300][..]));
 }
 
-/// The same on threads, of which there is one: what closes must be another.
+/// Likewise on background threads. There is only one, so another thread must close.
 #[test]
 #[allow(clippy::disallowed_methods)] // a close on a thread of its own tells nobody
 fn the_last_handle_may_go_on_a_background_thread() {
@@ -166,7 +166,7 @@ fn the_last_handle_may_go_on_a_background_thread() {
     let db = Db::open_with(dir.path(), options).unwrap();
     *owner.handle.lock() = Some(db.clone());
     fill(&db);
-    // Whichever of the two is the last to go.
+    // Either of the two handles may be the last one.
     drop(db);
     let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let opened = loop {
@@ -181,7 +181,8 @@ fn the_last_handle_may_go_on_a_background_thread() {
     assert_eq!(db.get("0199").unwrap().as_deref(), Some(&[11; 300][..]));
 }
 
-/// docs/guide/async.md says so: what tasks of async programs keep, and hand to other threads.
+/// docs/guide/async.md promises this of the types that tasks of async programs keep, and pass to
+/// other threads.
 #[test]
 fn handles_go_to_other_threads() {
     fn shared<T: Send + Sync + 'static>() {}

@@ -1,5 +1,5 @@
-//! The anomalies of the Hermitage suite (M. Kleppmann, "Hermitage: Testing the 'I' in ACID"), one by one: a
-//! transaction prevents each, since only what is serialisable commits.
+//! The anomalies of the Hermitage suite (M. Kleppmann, "Hermitage: Testing the 'I' in ACID"), one
+//! by one: a transaction prevents each, since only serialisable transactions commit.
 
 use windrow::{Db, ErrorKind, Result, SeqNo, Transaction};
 
@@ -9,7 +9,7 @@ struct Two {
 }
 
 impl Two {
-    /// Two rows, 1 and 2, with 10 and 20.
+    /// Two rows, with keys 1 and 2 and values 10 and 20.
     fn new() -> Two {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
@@ -30,7 +30,7 @@ impl Two {
         tx.put(&self.db, key, value).unwrap();
     }
 
-    /// The keys whose value is one of these.
+    /// The keys whose value passes `is_one`.
     fn having(&self, tx: &Transaction, is_one: impl Fn(u32) -> bool) -> Vec<String> {
         let rows = tx.iter(&self.db).unwrap().map(|row| row.unwrap());
         let number = |bytes: &[u8]| std::str::from_utf8(bytes).unwrap().parse::<u32>().unwrap();

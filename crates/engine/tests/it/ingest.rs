@@ -1,5 +1,5 @@
-//! Ingestions: what they add is all there at once or not at all, newer than what was written
-//! before and older than what is written later, whatever goes on next to them.
+//! Ingestions: their entries are visible all at once or not at all, newer than earlier writes and
+//! older than later ones, in any concurrent work.
 
 use crate::simulated::{DIR, options};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn all(db: &Db) -> Map {
     db.iter().map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect()
 }
 
-/// What a snapshot shows, by gets and by a scan.
+/// Checks the state that a snapshot shows, by gets and by a scan.
 fn assert_at(snapshot: &windrow::Snapshot, map: &Map) {
     let seen: Map =
         snapshot.iter().map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect();
@@ -113,7 +113,7 @@ fn an_ingestion_replaces_what_was_there_and_snapshots_keep_it() {
         map.iter().for_each(|(key, value)| db.put(key, value).unwrap());
         db.flush().unwrap();
         db.wait_idle().unwrap();
-        // Some in the memtable, some deleted there, and a range.
+        // Some keys are in the memtable, some deleted there, and a range is deleted.
         for n in 1_000..1_100 {
             db.put(key(n), "memtable").unwrap();
             map.insert(key(n), b"memtable".to_vec());
@@ -132,7 +132,7 @@ fn an_ingestion_replaces_what_was_there_and_snapshots_keep_it() {
         assert_eq!(scanned, old);
         map.extend(new);
         assert_is(&db, &map);
-        // What comes later hides it.
+        // Later writes hide it.
         let (between, middle) = (db.snapshot(), map.clone());
         db.delete_range(key(3_000), key(3_300)).unwrap();
         map.retain(|k, _| !(key(3_000) <= *k && *k < key(3_300)));
@@ -203,7 +203,7 @@ fn nothing_is_left_of_one_that_is_not_finished() {
     drop(ingest);
     assert_eq!(tables(&handles), Vec::<String>::new());
     assert!(db.is_empty().unwrap());
-    // Nor of one that a write fails of, or whose keyspace goes.
+    // Nor of an ingestion that a failed write ends, or whose keyspace is dropped.
     let mut ingest = db.ingest().unwrap();
     handles
         .fs
@@ -228,8 +228,8 @@ fn nothing_is_left_of_one_that_is_not_finished() {
     assert_eq!(db.ingest().unwrap_err().kind(), ErrorKind::ReadOnly);
 }
 
-/// Whatever fails, and whenever: all of it is there afterwards or nothing, and all that was
-/// acknowledged.
+/// With a crash at any operation: all of the ingestion is there afterwards or nothing, and all
+/// acknowledged writes.
 #[test]
 fn it_is_all_or_nothing_after_a_crash_at_any_operation() {
     let old = pairs(0..300, "old");
@@ -297,7 +297,7 @@ fn it_is_all_or_nothing_when_an_operation_fails() {
     }
 }
 
-/// Whether its record is in the manifest nobody knows, if the sync of that has failed.
+/// Whether its record is in the manifest cannot be told, if the sync of the manifest has failed.
 #[test]
 fn one_that_the_manifest_may_have_says_so() {
     let (_, handles) = env(1);
@@ -311,7 +311,7 @@ fn one_that_the_manifest_may_have_says_so() {
     assert_is(&db, &BTreeMap::new());
 }
 
-/// Random histories next to a map, with snapshots and reopens.
+/// Random histories compared with a map, with snapshots and reopens.
 #[test]
 fn histories_with_ingestions_are_as_a_map_says() {
     for seed in 0..30 {
@@ -364,7 +364,7 @@ fn histories_with_ingestions_are_as_a_map_says() {
     }
 }
 
-/// Over what a scan found deleted, and remembers as a gap.
+/// Over a range that a scan found deleted, and keeps as a gap.
 #[test]
 fn scans_find_what_was_ingested_into_a_gap() {
     let (_, handles) = env(5);
@@ -472,7 +472,7 @@ fn a_repair_keeps_the_order_of_what_was_ingested() {
     }
 }
 
-/// A damaged table that was ingested: what can be read of it stays as new as it was.
+/// A damaged table that was ingested: the entries saved from it stay as new as they were.
 #[test]
 fn what_is_saved_of_an_ingested_table_keeps_its_place() {
     for rebuild in [false, true] {
@@ -498,7 +498,7 @@ fn what_is_saved_of_an_ingested_table_keeps_its_place() {
         db.verify().unwrap().into_result().unwrap();
         let found = all(&db);
         assert!(found.len() > 500, "{} are left", found.len());
-        // A lost key shows an older value; that one apart, nothing is older than it was.
+        // A lost key shows an older value. Apart from that, nothing is older than it was.
         let older = found.iter().filter(|(key, value)| map.get(*key) != Some(*value)).count();
         assert!(older < 200, "{older} values are old ones");
         let new = found.values().filter(|value| value.starts_with(b"new")).count();
@@ -506,8 +506,8 @@ fn what_is_saved_of_an_ingested_table_keeps_its_place() {
     }
 }
 
-/// Each writer counts up a key of its own among those that are ingested, so that what an
-/// ingestion took back would be seen.
+/// Each writer counts up a key of its own among those that are ingested, so that a value which an
+/// ingestion set back would be seen.
 #[test]
 fn ingestions_next_to_writers_scans_and_merges() {
     let dir = tempfile::tempdir().unwrap();
@@ -533,7 +533,7 @@ fn ingestions_next_to_writers_scans_and_merges() {
         }
         let (db, over, rounds) = (&db, &over, &rounds);
         scope.spawn(move || {
-            // Of one ingestion, whole: never less than what was acknowledged.
+            // All entries are of one ingestion, and never older than the last acknowledged one.
             while !over.load(Ordering::Acquire) {
                 let least = rounds.load(Ordering::Acquire);
                 let mut seen = None;
@@ -566,7 +566,7 @@ fn ingestions_next_to_writers_scans_and_merges() {
     assert_eq!(db.range(key(0)..key(999_999)).count(), 1_002);
 }
 
-/// Flushes say in the manifest which logs are needed no more; ingestions say how much of
+/// Flushes record in the manifest which logs are not needed any more; ingestions record how much of
 /// the logs is durable. Every record of the two must fold, in whatever order they come.
 #[test]
 fn ingestions_next_to_flushes_leave_a_manifest_that_opens() {
@@ -590,7 +590,7 @@ fn ingestions_next_to_flushes_leave_a_manifest_that_opens() {
                 }
                 unreachable!()
             });
-            // The writer ends whatever becomes of them.
+            // The writer ends even if the ingestions fail.
             let ingested = (0..rounds).try_for_each(|round| {
                 let mut ingest = other.ingest()?;
                 (0..100).try_for_each(|n| ingest.put(key(n), round.to_le_bytes()))?;

@@ -1,5 +1,5 @@
-//! Followers that are too far behind: what they keep is bounded, and they show what they did, or
-//! say that it is gone, or the newest state; never anything else.
+//! Followers that are too far behind: the files kept for them are bounded. They show their state,
+//! or report that it is gone, or show the newest state; never anything else.
 
 use crate::simulated::{DIR, options};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl World {
         Follower::open_with(DIR, options(&self.handles)).unwrap()
     }
 
-    /// Writes about so much, over and over the same keys, and merges all of it.
+    /// Writes about `bytes`, over and over the same keys, and merges all of it.
     fn write(&mut self, bytes: u64) {
         let mut written = 0;
         while written < bytes {
@@ -52,7 +52,7 @@ impl World {
         self.look();
     }
 
-    /// Has the writer look for readers.
+    /// Makes the writer look for readers.
     fn look(&self) {
         self.handles.jobs.fire_timers();
         self.handles.jobs.run_until_idle();
@@ -80,7 +80,8 @@ impl World {
     }
 }
 
-/// What a state shows is the map, or an error that says it is gone. Whether it was all there.
+/// Checks that a state shows the map, or an error that says it is gone. Returns whether all of it
+/// was there.
 fn holds(db: &Db, map: &Map, what: &str) -> bool {
     let gone = |error: &windrow::Error| {
         assert_eq!(error.kind(), ErrorKind::Closed, "{what}: {error}");
@@ -121,7 +122,7 @@ fn a_stopped_follower_keeps_so_much_and_is_told_what_it_missed() {
         let mut world = World::new(seed);
         let follower = world.follow();
         let (then, before) = (world.map.clone(), follower.db());
-        // On even seeds it has read a part, which stays open and goes on to be read.
+        // On even seeds it has read a part, whose tables stay open and are read again.
         assert!(seed % 2 > 0 || holds(&before, &then, "before"));
         for round in 0..10 {
             world.write(KEEP_BYTES / 2);
@@ -147,7 +148,7 @@ fn a_stopped_follower_keeps_so_much_and_is_told_what_it_missed() {
         follower.checkpoint("/copy").unwrap();
         let copy = Db::open_with("/copy", options(&world.handles)).unwrap();
         assert!(holds(&copy, &world.map, "the copy"), "seed {seed}");
-        // It is kept for again, as far as it goes.
+        // Files are kept for it again, up to the bound.
         let (then, again) = (world.map.clone(), follower.db());
         world.write(KEEP_BYTES / 4);
         assert!(holds(&again, &then, "kept again"), "seed {seed}");
@@ -170,7 +171,7 @@ fn the_one_that_is_furthest_behind_goes_and_the_others_stay() {
         world.write(KEEP_BYTES / 4);
         assert!(holds(&mine, &map, "it still has its state"), "seed {seed}");
         assert!(!holds(&stopped.db(), &then, "it is left behind"), "seed {seed}");
-        // Its place is below that of the other, which is found all the same.
+        // Its place is below that of the other, which is found nevertheless.
         assert_eq!(world.names("READER"), ["READER-000001"], "seed {seed}");
         assert!(stopped.refresh().unwrap());
         assert_eq!(world.names("READER"), ["READER-000000", "READER-000001"]);
@@ -180,7 +181,7 @@ fn the_one_that_is_furthest_behind_goes_and_the_others_stay() {
     }
 }
 
-/// The writer goes on, and takes the lease away, in the middle of what the follower does.
+/// The writer goes on, and takes the lease away, in the middle of the follower's work.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -234,7 +235,7 @@ fn a_lease_that_goes_in_the_middle_of_an_open_a_refresh_or_a_copy_does_no_harm()
     }
 }
 
-/// Whatever the writer fails at or dies of meanwhile, the follower is right or is told.
+/// At any failure or death of the writer meanwhile, the follower is right or gets an error.
 #[test]
 fn a_writer_that_fails_or_dies_while_it_lets_a_follower_go_does_no_harm() {
     let cases = [("READER", 0), (".sst", 0), (".sst", 1), (".sst", 5), (".wal", 0), ("", 2)];
@@ -279,7 +280,7 @@ fn leases_of_readers_that_are_gone_are_removed() {
     drop(last);
     world.reopen();
     assert_eq!(world.names("READER"), [""; 0]);
-    // Without a writer it stays, until there is one.
+    // Without a writer the lease stays, until there is one.
     world.writer.close().unwrap();
     drop(world.follow());
     assert_eq!(world.names("READER").len(), 1);

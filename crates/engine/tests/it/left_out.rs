@@ -1,5 +1,5 @@
-//! Whole batches behind damage to a log that was never synced: what an open and a repair say of
-//! them, and where the log is afterwards.
+//! Whole batches behind damage to a log that was never synced: the reports of an open and a repair,
+//! and the place of the log afterwards.
 
 use crate::simulated::{DIR, options};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use windrow::env::sync::{Mutex, Rank};
 use windrow::{Db, Event, Options, RecordsLeftOut, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, When, env};
 
-/// How many keys are written, each in a batch of its own.
+/// The number of keys that are written, each in a batch of its own.
 const WRITTEN: u64 = 300;
 
-/// Keys that nobody synced, the process dead; and where its log is.
+/// Files with keys that were never synced, after the process died; and the path of the log.
 fn unsynced(seed: u64) -> (Handles, PathBuf) {
     let (_, handles) = env(seed);
     let db = Db::open_with(DIR, options(&handles)).unwrap();
@@ -50,7 +50,7 @@ fn damage(handles: &Handles, log: &Path, key: u64) {
     handles.fs.flip(log, at as u64, 1);
 }
 
-/// The first keys, as many as there are.
+/// Checks that the database holds the first `keys` keys.
 #[track_caller]
 fn holds_a_prefix(db: &Db, keys: u64) {
     let found: Vec<_> = db.iter().keys().map(|key| key.unwrap().to_vec()).collect();
@@ -108,7 +108,7 @@ fn an_open_says_what_is_behind_the_damage_and_keeps_the_log() {
     db.put("more", "x").unwrap();
     db.delete("more").unwrap();
     db.close().unwrap();
-    // Nothing of it comes back.
+    // None of these records comes back.
     let db = Db::open_with(DIR, options(&handles)).unwrap();
     assert!(db.records_left_out().is_empty());
     holds_a_prefix(&db, 10);
@@ -143,7 +143,7 @@ fn a_repair_says_so_and_keeps_the_log() {
     }
 }
 
-/// Batches in a log behind the one that is damaged.
+/// Batches in a log after the one that is damaged.
 #[test]
 fn a_log_behind_the_damage_is_kept_as_well() {
     let (_, handles) = env(3);
@@ -166,8 +166,8 @@ fn a_log_behind_the_damage_is_kept_as_well() {
     holds_a_prefix(&db, 5);
 }
 
-/// Wherever the open dies, by a kill or a power loss, the log is in the directory or in `lost/`,
-/// whole; and what was acknowledged afterwards stays.
+/// At whatever operation the open dies, by a kill or a power loss, the log is in the directory or
+/// in `lost/`, whole; and writes that were acknowledged afterwards stay.
 #[test]
 fn the_log_is_never_in_neither_place() {
     let (start, log) = unsynced(4);
@@ -211,7 +211,7 @@ fn the_log_is_never_in_neither_place() {
     assert!(operation > 10, "the open took {operation} operations");
 }
 
-/// What crash after crash leaves does not grow, and does not push out what matters.
+/// The logs of repeated crashes are bounded, and do not push out the one that matters.
 #[test]
 fn what_is_kept_is_bounded() {
     let (mut handles, log) = unsynced(6);
@@ -233,7 +233,7 @@ fn what_is_kept_is_bounded() {
     assert!(kept.iter().any(|path| path.to_string_lossy().contains(".left-out-289")), "{kept:?}");
 }
 
-/// A device that is nearly full: the open succeeds, and says that it did not keep the log.
+/// A device that is nearly full: the open succeeds, and reports that it did not keep the log.
 #[test]
 fn a_log_that_there_is_no_room_for_fails_no_open() {
     let (handles, log) = unsynced(7);

@@ -1,6 +1,6 @@
-//! The log's space: a log takes about what it holds; a spare one that cannot be
-//! made stops nobody; a writer without room for its own record is refused
-//! alone, with nothing written.
+//! The log's space: a log takes about the space of its records; a spare log that cannot be made
+//! stops no writer; a writer without room for its own record is refused alone, with nothing
+//! written.
 
 use std::path::Path;
 use windrow::{Db, ErrorKind, Options, WriteSync};
@@ -50,7 +50,7 @@ fn a_spare_log_that_cannot_be_made_turns_nothing_off() {
             fill(&db, 0..100);
             db.wait_idle().unwrap();
             let before = logs(&handles);
-            // Every log made from here on fails, made by half or not at all.
+            // Every log made from here on fails, partly made or not at all.
             let fault = Fault::new(kind, op, When::MatchingFrom(0)).on_path(".wal");
             let fault = handles.fs.inject(fault);
             fill(&db, 100..1_000);
@@ -88,7 +88,7 @@ fn a_writer_without_room_is_refused_alone_and_goes_on_when_there_is_some() {
     };
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
     assert!(written > 500, "{written}: what is free is used; {error}");
-    // Reads go on, and what is acknowledged can be synced.
+    // Reads go on, and acknowledged writes can be synced.
     assert_eq!(db.iter().count(), written);
     db.sync().unwrap();
     handles.fs.set_capacity(None);

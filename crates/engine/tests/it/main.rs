@@ -1,7 +1,7 @@
-//! The library as its users meet it, in one program: a test binary costs a link of the whole
+//! The library as its users call it, in one program: a test binary costs a link of the whole
 //! engine. `cargo test -p windrow --test it place` runs one module.
 //!
-//! What belongs to the whole process has a program of its own: the files next to this directory.
+//! Tests that need a process of their own are the files next to this directory.
 
 mod abuse;
 mod calls;

@@ -1,6 +1,5 @@
-//! What is held in memory is counted, and bounded, whatever is written: many
-//! nested range deletes, batches at their limit, and logs with batches that are
-//! over it.
+//! All memory is counted, and bounded, for any writes: many nested range deletes, batches at their
+//! limit, and logs with batches that are over it.
 
 use windrow::{Batch, Db, ErrorKind, Options, WriteSync};
 use windrow_env::testing::Handles;
@@ -23,8 +22,8 @@ fn key(i: u64) -> String {
     format!("key{i:08}")
 }
 
-/// Each range lies around those before it, and a snapshot sees them apart: as
-/// fragments with the sequence numbers over each that is the product of both.
+/// Each range encloses those before it, and snapshots keep them apart. Split into fragments, with
+/// the sequence numbers over each, they would be the product of both numbers.
 #[test]
 fn nested_range_deletes_with_a_snapshot_each_stay_within_the_memtables() {
     const N: u64 = 8_000;
@@ -69,7 +68,7 @@ fn nested_range_deletes_with_a_snapshot_each_stay_within_the_memtables() {
     assert!(db.stats().tree_bytes() < 16 * MIB, "{}", db.stats());
 }
 
-/// What memtables hold, whose memory comes by the mebibyte, and all of it together.
+/// Checks the memory of memtables, which comes by the mebibyte, and all memory together.
 fn within_budget(db: &Db, what: &str) {
     let memory = db.stats().memory;
     assert!(memory.memtables_bytes <= memory.budget_bytes / 2 + 4 * MIB, "{what}: {memory:?}");
@@ -88,8 +87,8 @@ fn short_ranges(db: &Db, count: u64) -> Batch {
     batch
 }
 
-/// A batch is refused by what it takes in memory, however few bytes it has in
-/// the log, and what is taken can be opened again.
+/// A batch is refused by the memory that it takes, however few bytes it has in the log, and a batch
+/// that was accepted can be opened again.
 #[test]
 fn a_batch_is_refused_by_the_memory_it_takes() {
     type Make = fn(&Db, u64) -> Batch;
@@ -108,7 +107,7 @@ fn a_batch_is_refused_by_the_memory_it_takes() {
             [format!("{}", (most + 1) * one), format!("{}", 16 * MIB), "split it".to_owned()];
         assert!(told.iter().all(|part| error.message().contains(part)), "{what}: {error}");
         assert_eq!(handles.fs.operations(), operations, "{what}: refused after a write");
-        // Some of the largest, one after the other, and concurrently with small writes.
+        // Some of the largest, one after the other, alternating with small writes.
         for round in 0..3 {
             db.write(make(&db, most), WriteSync::Yes).unwrap();
             within_budget(&db, what);
@@ -123,7 +122,7 @@ fn a_batch_is_refused_by_the_memory_it_takes() {
     }
 }
 
-/// The largest batch next to a memtable that was asked to be small: reads give way.
+/// The largest batch next to a memtable with a small size set: reads give memory back.
 #[test]
 fn a_batch_beyond_the_memtables_share_takes_the_memory_of_reads() {
     let handles = world();
@@ -147,8 +146,8 @@ fn a_batch_beyond_the_memtables_share_takes_the_memory_of_reads() {
     within_budget(&db, "after it");
 }
 
-/// Reads had been lent what the memtables left, and kept it while one batch filled
-/// all of those at once.
+/// Reads had borrowed the memory that memtables left, and kept it while one batch filled all of the
+/// memtables' share at once.
 #[test]
 fn the_largest_batch_takes_back_what_reads_were_lent() {
     let db = Db::open_with("db", options(&world(), 32 * MIB)).unwrap();
@@ -173,8 +172,8 @@ fn the_largest_batch_takes_back_what_reads_were_lent() {
     db.close().unwrap();
 }
 
-/// A log of an older version, or of a larger budget, has a batch that this
-/// budget cannot hold: it is replayed in parts, and whole.
+/// A log of an older version, or of a larger budget, has a batch that this budget cannot hold: it
+/// is replayed in parts, and whole.
 #[test]
 fn a_batch_over_the_limit_is_replayed_within_the_budget() {
     let handles = world();
@@ -200,8 +199,8 @@ fn a_batch_over_the_limit_is_replayed_within_the_budget() {
     small.close().unwrap();
 }
 
-/// Bounds of tables are keys: with 64 KiB each they took a quarter of all data, in
-/// memory, in every edit of the manifest, and in no count.
+/// Bounds of tables are keys. With 64 KiB each they took a quarter of all data, in memory and in
+/// every edit of the manifest, and were not counted.
 #[test]
 fn bounds_of_the_longest_keys_are_few_and_counted() {
     let handles = world();
@@ -233,7 +232,7 @@ fn bounds_of_the_longest_keys_are_few_and_counted() {
     db.close().unwrap();
 }
 
-/// The first write to each took 20 KiB that no memtable was frozen for.
+/// The first write to each keyspace took 20 KiB, for which no memtable was frozen.
 #[test]
 fn thousands_of_keyspaces_with_a_key_each_stay_within_the_budget() {
     const SPACES: u64 = 1_500;
@@ -260,8 +259,8 @@ fn thousands_of_keyspaces_with_a_key_each_stay_within_the_budget() {
     db.close().unwrap();
 }
 
-/// A flushed memtable counted twice for a moment, as a memtable and as its readers': with
-/// each flush the cache was emptied down to its floor.
+/// A flushed memtable counted twice for a moment, as a memtable and as its readers': with each
+/// flush the cache was emptied down to its floor.
 #[test]
 fn a_flush_leaves_the_cache_what_memtables_left_it() {
     let handles = world();
@@ -286,11 +285,11 @@ fn a_flush_leaves_the_cache_what_memtables_left_it() {
     db.wait_idle().unwrap();
     least = least.min(db.stats().memory.cache_bytes);
     assert!(db.stats().flushes >= flushes + 2);
-    // Reads keep their own part, of which open tables take some.
+    // Reads keep their own part. Open tables take some of it.
     assert!(least >= 6 * MIB, "of {cached} bytes the cache kept {least}");
 }
 
-/// Iterators that go on while much is written each hold the memtables of their day.
+/// Iterators that go on during many writes each hold the memtables from their beginning.
 #[test]
 fn memtables_are_smaller_while_readers_hold_flushed_ones() {
     let db = Db::open_with("db", options(&world(), 32 * MIB)).unwrap();
@@ -311,7 +310,7 @@ fn memtables_are_smaller_while_readers_hold_flushed_ones() {
     assert_eq!(db.stats().memory.readers_bytes, 0);
 }
 
-/// Memory that memtables and merges do not use at the moment caches blocks, also while somebody
+/// Memory that memtables and merges do not use at the moment caches blocks, also while a writer
 /// writes a little all the time.
 #[test]
 fn a_slow_writer_leaves_reads_the_memory_it_does_not_use() {

@@ -1,5 +1,5 @@
-//! Settings that a keyspace has of its own: they are stored with it, and hold in whatever way
-//! it is opened.
+//! Settings that a keyspace has of its own: they are stored with it, and hold in whatever way it is
+//! opened.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +21,7 @@ fn made_with(settings: KeyspaceSettings) -> KeyspaceOptions {
     KeyspaceOptions { settings, ..KeyspaceOptions::default() }
 }
 
-/// That a keyspace is as `own` says.
+/// Checks that a keyspace has the settings of `own`.
 fn check(keyspace: &Keyspace) {
     assert_eq!(keyspace.settings(), own());
     let other = Db::open(tempfile::tempdir().unwrap().path()).unwrap();
@@ -71,7 +71,7 @@ fn they_are_stored_and_hold_however_the_database_is_opened() {
         let read_only = Options { read_only: true, ..Options::default() };
         for options in [Options::default(), read_only] {
             let db = Db::open_with(dir, options).unwrap();
-            // Where nothing may be written, what is given changes nothing.
+            // Where nothing may be written, the given settings change nothing.
             let given = if db.put("a", "").is_err() { "lz4" } else { "none" };
             let given = KeyspaceSettings { compression: Some(given.into()), ..Default::default() };
             check(&db.keyspace_with("sessions", made_with(given)).unwrap());
@@ -150,7 +150,7 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
     assert_eq!(gone.configure(own()).unwrap_err().kind(), ErrorKind::Closed);
 }
 
-/// At each operation of the file system the machine loses its power.
+/// The machine loses power at each operation of the file system.
 #[test]
 fn after_a_crash_they_are_those_of_before_or_those_that_were_given() {
     for at in 0.. {
@@ -182,7 +182,7 @@ fn after_a_crash_they_are_those_of_before_or_those_that_were_given() {
     }
 }
 
-/// Dropped by another thread in between, as it were.
+/// A drop by another thread in between, simulated.
 #[test]
 fn a_policy_for_all_passes_over_a_keyspace_that_is_dropped_meanwhile() {
     let (_, handles) = testing::env(1);

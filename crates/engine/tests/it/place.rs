@@ -1,6 +1,6 @@
-//! A database whose directory is moved, deleted, restored or replaced while it
-//! is open; directories of other programs; and names that are no files. Nothing
-//! that was acknowledged is lost silently, and nobody else's bytes are touched.
+//! A database whose directory is moved, deleted, restored or replaced while it is open; directories
+//! of other programs; and names that are no files. No acknowledged write is lost silently, and no
+//! other program's bytes are touched.
 
 #![allow(clippy::disallowed_methods, reason = "what other programs do to files")]
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use windrow::env::sync::{Mutex, Rank};
 use windrow::{Components, Db, ErrorKind, Event, Options, Result, Slice, WriteSync, repair};
 
-/// What is in a directory: every name, and the bytes of every file.
+/// The content of a directory: every name, and the bytes of every file.
 fn image(dir: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     let entry = |entry: std::io::Result<fs::DirEntry>| {
         let entry = entry.unwrap();
@@ -85,7 +85,7 @@ fn a_directory_that_is_renamed_stays_the_database() {
     assert!(others.len() == 1_000 && others.iter().all(|(_, value)| value == b"another's"));
 }
 
-/// What is done to the directory of an open database.
+/// An operation on the directory of an open database.
 type Attack = fn(&Path, &Path);
 
 const ATTACKS: [(&str, Attack); 5] = [
@@ -106,7 +106,7 @@ const ATTACKS: [(&str, Attack); 5] = [
     }),
 ];
 
-/// Until nothing is there: the database may be making a log in it.
+/// Deletes until nothing is there, since the database may be making a log in it.
 fn delete(db: &Path) {
     while db.exists() {
         let _ = fs::remove_dir_all(db);
@@ -118,7 +118,7 @@ fn copy_over(db: &Path, backup: &Path) {
     copy(backup, db);
 }
 
-/// What a user does after it.
+/// An operation of a user after it.
 type Work = fn(&Db) -> Result<()>;
 
 const WORK: [(&str, Work); 4] = [
@@ -136,11 +136,11 @@ fn a_directory_that_is_taken_away_turns_writing_off_and_the_restored_one_is_whol
             let wanted = contents(&backup);
             let db = Db::open(&path).unwrap();
             put(&db, 100..3_000, "lost").unwrap();
-            // Nothing of it in the background meanwhile.
+            // No background work changes anything meanwhile.
             db.wait_idle().unwrap();
             act(&path, &backup);
-            // What was put there; next to it are a log of before, and a manifest,
-            // where those were not taken away.
+            // The files that were put there. Next to them are an older log, and a manifest, where
+            // those were not taken away.
             let restored = image(&backup);
             let put_there = || {
                 let mut found = if path.exists() { image(&path) } else { BTreeMap::new() };
@@ -162,7 +162,7 @@ fn a_directory_that_is_taken_away_turns_writing_off_and_the_restored_one_is_whol
             let error = db.close().unwrap_err().to_string();
             assert!(error.contains("directory was deleted, restored or written to"), "{error}");
             assert!(error.contains("open it again"), "{error}");
-            // Not a byte of what was put there was changed.
+            // Not a byte of those files was changed.
             assert!(put_there() == there, "{attack}, {name}");
             if attack.contains("deleted and") || attack.contains("file by file") {
                 assert_eq!(contents(&path), wanted, "{attack}, {name}");
@@ -176,7 +176,7 @@ fn what_only_looks_like_a_change_changes_nothing() {
     let (_dir, path, _) = backup();
     let db = Db::open(&path).unwrap();
     let current = path.join("CURRENT");
-    // The same bytes, written by another program; another time; another file.
+    // Another program writes the same bytes: with another time, and then as another file.
     fs::write(&current, fs::read(&current).unwrap()).unwrap();
     db.put_with("a", "1", WriteSync::Yes).unwrap();
     let bytes = fs::read(&current).unwrap();
@@ -202,7 +202,7 @@ fn a_lock_file_that_is_gone_or_another_turns_writing_off() {
         let error = db.put_with("b", "1", WriteSync::Yes).unwrap_err();
         assert!(error.first_failure().file().unwrap().ends_with("LOCK"), "{error}");
         assert!(db.close().is_err());
-        // Nothing that was acknowledged is lost by it.
+        // No acknowledged write is lost by it.
         assert!(contents(&path).iter().any(|(key, _)| key == b"a"));
     }
 }
@@ -221,7 +221,7 @@ fn a_database_is_open_once_by_whatever_path() {
     assert_eq!(contents(&path).len(), 100);
 }
 
-/// Options that collect what is told of files that were left.
+/// Options whose listener collects the events of files that were left.
 fn listening() -> (Options, Arc<Mutex<Vec<String>>>) {
     let told = Arc::new(Mutex::new(Rank::INNERMOST, Vec::new()));
     let into = told.clone();
@@ -316,8 +316,8 @@ fn a_directory_of_another_program_is_refused_and_not_touched() {
 
 #[test]
 fn a_lock_file_that_a_power_loss_left_keeps_nobody_from_opening() {
-    // The lock file is made first and never synced: its length may be there, and
-    // none of its bytes, a part of them, or those of a file that was there before.
+    // The lock file is made first and never synced: its length may be there, and none of its bytes,
+    // a part of them, or those of a file that was there before.
     let left: [&[u8]; 9] = [
         b"",
         b"1",
@@ -335,7 +335,7 @@ fn a_lock_file_that_a_power_loss_left_keeps_nobody_from_opening() {
         let db = Db::open(dir.path()).unwrap_or_else(|error| panic!("{bytes:?}: {error}"));
         db.put("key", "value").unwrap();
         db.close().unwrap();
-        // And so in a database, of whatever length.
+        // A database does not refuse them either, whatever the length.
         for again in [bytes, b"held by the archive job\n"] {
             fs::write(dir.path().join("LOCK"), again).unwrap();
             let db = Db::open(dir.path()).unwrap_or_else(|error| panic!("{again:?}: {error}"));

@@ -1,5 +1,5 @@
-//! Range deletes, and the tables that they hide whole: those go without being read, at once,
-//! and nobody who may still see something of them misses it.
+//! Range deletes, and the tables that they hide whole: those are dropped without being read, at
+//! once, and every reader that may still see entries of them finds these.
 
 use crate::simulated::{DIR, options};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +26,7 @@ fn key(n: u64) -> String {
     format!("key{n:08}")
 }
 
-/// Keys of windows from one on, the memtable empty and nothing to be merged.
+/// Fills windows of keys. Then the memtable is empty and no merge is due.
 fn fill(db: &Db, windows: std::ops::Range<u64>) {
     let keys = windows.start * WINDOW..windows.end * WINDOW;
     keys.for_each(|n| db.put(key(n), VALUE).unwrap());
@@ -63,7 +63,7 @@ fn tables_that_a_range_delete_hides_go_without_being_read() {
         let (read_after, drops_after, bytes_after) = figures(&db);
         assert!(drops_after > drops + 20, "{preset}: {drops_after} tables dropped");
         assert!(bytes_after < bytes / 5, "{preset}: {bytes_after} of {bytes} bytes");
-        // At most what the delete covers in part, and its own table.
+        // At most the tables that the delete covers in part, and its own table.
         assert!(read_after - read < bytes / 5, "{preset}: {} bytes read", read_after - read);
         assert_eq!(count(db.iter()), WINDOW, "{preset}");
         db.verify().unwrap().into_result().unwrap();
@@ -102,7 +102,7 @@ fn a_snapshot_keeps_tables_and_its_end_lets_them_go() {
     let (_, drops, bytes) = figures(&db);
     delete(&db, 0..9);
     let (_, drops_after, bytes_after) = figures(&db);
-    // What came after the snapshot goes, and what it sees stays.
+    // Tables from after the snapshot are dropped, and those that it sees stay.
     assert!(drops_after > drops + 10, "{drops_after} tables dropped");
     assert!(bytes_after > bytes / 2, "{bytes_after} of {bytes} bytes");
     let space = db.default_keyspace();
@@ -184,7 +184,7 @@ impl World {
         let (space, n) = (self.space(), self.rng.below(3_000));
         match self.rng.below(1_000) {
             0..700 => {
-                // A stretch of keys in order, as a time series brings them.
+                // Some keys in order, as a time series writes them.
                 for n in n..n + self.rng.below(20) {
                     let value = vec![b'a' + self.rng.below(26) as u8; self.rng.below(800) as usize];
                     space.put(key(n), &value).unwrap();

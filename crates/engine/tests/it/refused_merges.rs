@@ -1,11 +1,11 @@
-//! A merge operator that does not take the value under its operands: the key has no value, and
-//! says so; every other key is as ever, and nothing is lost by merges of tables.
+//! A merge operator that does not accept the value under its operands: the key has no value, and
+//! reads of it return the error. Every other key is unaffected, and merges of tables lose nothing.
 
 use std::sync::Arc;
 use windrow::{Db, Error, ErrorKind, Keyspace, KeyspaceOptions, MergeOperator, Options};
 use windrow::{ReadOptions, Slice};
 
-/// `a+b+c`; one that `wants` digits takes no other base.
+/// `a+b+c`; with `wants_digits` it accepts no other base.
 struct Plus {
     wants_digits: bool,
 }
@@ -101,7 +101,7 @@ fn merges_of_tables_keep_what_the_operator_refuses() {
         }
         assert_eq!(sums.get("b").unwrap_err().kind(), ErrorKind::MergeRefused);
         db.close().unwrap();
-        // To one that takes any base it shows that all is still there.
+        // An operator that accepts any base shows that all operands are still there.
         let (_db, sums) = open(dir.path(), false);
         let all = format!("one+2+3{}", "+4".repeat(compactions));
         assert_eq!(sums.get("b").unwrap().unwrap(), all.as_bytes());

@@ -1,5 +1,5 @@
-//! Repairs that are refused, that fail, and what a repair says of logs: what is
-//! in the logs alone is never lost by it, and never passed over in silence.
+//! Repairs that are refused or fail, and the account that a repair gives of logs: entries in logs
+//! alone are never lost by it, and never passed over silently.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn repair(handles: &Handles) -> Result<RepairReport, Error> {
     report
 }
 
-/// What is left when the process is killed after `work`.
+/// The files after the process is killed behind `work`.
 fn killed(work: impl FnOnce(&Db)) -> Handles {
     let (_, handles) = env(1);
     let db = Db::open_with(DIR, options(&handles, "256KiB")).unwrap();
@@ -61,7 +61,7 @@ fn image(handles: &Handles) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     all.map(|path| (path.clone(), handles.fs.read_file(&path))).collect()
 }
 
-/// It put a manifest in force that says that all is in tables, and removed the logs.
+/// Such a repair put a manifest in force by which all is in tables, and removed the logs.
 #[test]
 fn a_read_only_repair_is_refused_and_changes_nothing() {
     let handles = killed(|db| put_synced(db, 0..KEYS));
@@ -79,7 +79,7 @@ fn full_logs() -> Handles {
         let other = db.keyspace("other").unwrap();
         put_synced(db, 0..140);
         other.put("a", "1").unwrap();
-        // The next log is there, and the flush begins it.
+        // The next log exists, and the flush begins it.
         db.wait_idle().unwrap();
         other.flush().unwrap();
         put_synced(db, 140..160);
@@ -88,8 +88,8 @@ fn full_logs() -> Handles {
     handles
 }
 
-/// A table that could not be written was taken for damage of the log that was
-/// being read, and the logs before it for taken over.
+/// A table that could not be written was taken for damage of the log that was being read, and the
+/// logs before it were taken for replayed.
 #[test]
 fn a_failed_write_during_a_repair_costs_nothing() {
     let faults = [
@@ -109,7 +109,7 @@ fn a_failed_write_during_a_repair_costs_nothing() {
             handles.fs.remove_fault(id);
             let place = format!("{kind:?} at {at} of {path}: {outcome:?}");
             if let Ok(report) = outcome {
-                // It struck nothing, or something that does not matter.
+                // The fault struck nothing, or an operation that does not matter.
                 assert!(!report.lost_something(), "{place}");
                 assert_eq!(count(&handles), 160, "{place}");
                 continue;
@@ -140,12 +140,12 @@ fn a_log_that_is_missing_is_reported() {
     assert_eq!(problem.file().map(Path::new), Some(&*log), "{problem}");
     assert!(report.originals.is_empty(), "{report:?}");
     assert_eq!(count(&handles), 0);
-    // It is said once.
+    // It is reported once.
     assert!(!repair(&handles).unwrap().lost_something());
 }
 
-/// Adds a batch to a log that is right by its checksum, and whose last operation is
-/// of a keyspace that was never made.
+/// Adds a batch to a log whose checksum is right, and whose last operation is of a keyspace that
+/// was never made.
 fn add_half_a_batch(handles: &Handles, log: &Path) {
     let file = handles.env().fs.open(log, windrow_env::fs::ReadOptions::default()).unwrap();
     let mut reader = Reader::open(file, LogKind::Wal, None).unwrap();
@@ -197,7 +197,7 @@ fn a_log_that_was_cut_is_reported_and_kept() {
     assert!((5..KEYS).contains(&count(&handles)));
 }
 
-/// The log of a clean close holds nothing.
+/// The log of a clean close is empty.
 #[test]
 fn the_log_of_a_clean_close_is_not_missed() {
     let (_, handles) = env(1);
@@ -212,7 +212,7 @@ fn the_log_of_a_clean_close_is_not_missed() {
     assert_eq!(count(&handles), KEYS);
 }
 
-/// One was made of it.
+/// A repair made a database of it.
 #[test]
 fn a_directory_without_a_database_is_left_as_it_is() {
     let (_, handles) = env(1);
@@ -229,7 +229,7 @@ fn a_directory_without_a_database_is_left_as_it_is() {
         assert!(error.message().contains("there is no database in"), "{error}");
         assert_eq!(handles.fs.files(path), before);
     }
-    // What is left of one is one.
+    // The remains of a database count as one.
     let left = killed(|db| put_synced(db, 0..KEYS));
     for name in ["CURRENT", "MANIFEST"] {
         paths(&left, DIR, name).iter().for_each(|path| left.fs.remove_file(path));
@@ -251,7 +251,7 @@ fn damaged() -> (Handles, PathBuf) {
     (handles, table)
 }
 
-/// Its jobs ran on, and the lock was let go.
+/// The jobs of such a repair ran on, and the lock was released.
 #[test]
 fn a_repair_that_cannot_move_an_original_closes_what_it_opened() {
     let (handles, table) = damaged();
@@ -276,7 +276,7 @@ fn a_repair_that_cannot_move_an_original_closes_what_it_opened() {
     assert_eq!(count(&handles), KEYS);
 }
 
-/// It named the other file.
+/// The report named the other file.
 #[test]
 fn an_original_that_is_kept_already_is_named_by_where_it_is() {
     let (handles, table) = damaged();
@@ -285,7 +285,7 @@ fn an_original_that_is_kept_already_is_named_by_where_it_is() {
     let lost = Path::new(DIR).join("lost");
     windrow_env::FileSystem::create_dir(&handles.fs, &lost).unwrap();
     handles.fs.write_file(&lost.join(name), b"another");
-    // The first one dies once the original is linked.
+    // The first repair dies once the original is linked.
     let fault = Fault::new(FaultKind::Io, Ops::RENAME, When::Matching(0));
     handles.fs.inject(fault);
     repair(&handles).unwrap_err();
@@ -331,7 +331,7 @@ fn two_databases() -> Handles {
 
 #[test]
 fn a_table_of_another_database_is_left_out() {
-    // Without CURRENT as well, and with nothing but CURRENT and what knows its manifest.
+    // Without CURRENT as well, and with CURRENT and a log that knows its manifest.
     for lost in ["MANIFEST", "MANIFEST and CURRENT"] {
         let handles = two_databases();
         let brought = bring_tables(&handles, "/other");
@@ -352,7 +352,7 @@ fn a_table_of_another_database_is_left_out() {
     }
 }
 
-/// All that the database has is in its log: what CURRENT says counts, and not the only table.
+/// All entries of the database are in its log: the uid in CURRENT counts, and not the only table's.
 #[test]
 fn a_table_of_another_database_is_not_taken_for_the_own() {
     let handles = killed(|db| put_synced(db, 0..KEYS));
@@ -364,7 +364,7 @@ fn a_table_of_another_database_is_not_taken_for_the_own() {
     assert_eq!(count(&handles), KEYS);
 }
 
-/// CURRENT of another database: the tables are whose they say they are.
+/// CURRENT of another database: the uid in the tables counts.
 #[test]
 fn a_foreign_current_costs_no_table() {
     let handles = two_databases();
@@ -376,7 +376,7 @@ fn a_foreign_current_costs_no_table() {
     assert_eq!(count(&handles), 100);
 }
 
-/// The tables of a copy say that they are of the database that it was copied from, and so it is.
+/// The tables of a copy have the uid of the database that it was copied from, and so has the copy.
 #[test]
 fn a_copy_keeps_its_tables() {
     let (_, handles) = env(1);
@@ -391,8 +391,8 @@ fn a_copy_keeps_its_tables() {
     assert_eq!(count(&handles), 100);
 }
 
-/// A repair that finds CURRENT lost goes on with the uid that the tables have: the next one,
-/// which finds the manifest lost, takes all of them in.
+/// A repair that finds CURRENT lost goes on with the uid of the tables. The next repair, which
+/// finds the manifest lost, takes all tables in.
 #[test]
 fn a_repaired_database_stays_the_same() {
     let (_, handles) = env(1);

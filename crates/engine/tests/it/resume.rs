@@ -15,7 +15,7 @@ fn open(handles: &Handles) -> Db {
     Db::open_with(DIR, options(handles)).unwrap()
 }
 
-/// After a loss of power, which keeps nothing that was not synced.
+/// Reopens after a loss of power, which keeps nothing that was not synced.
 fn after_power_loss(db: Db, handles: &Handles) -> (Db, Handles) {
     handles.fs.halt();
     drop(db);
@@ -35,8 +35,8 @@ fn is_there(db: &Db, key: &str) -> bool {
     db.get(key).unwrap().is_some()
 }
 
-/// A lock of such a transaction stayed for ever: it was taken behind the resume, and given back
-/// only by those that began while writing was on.
+/// A lock of such a transaction stayed for ever: it was taken after the resume, and given back only
+/// by transactions that began while writing was on.
 #[test]
 fn a_transaction_from_before_a_resume_gives_its_locks_back() {
     let (_, handles) = env(1);
@@ -85,7 +85,7 @@ fn a_full_device_is_gone_on_from_once_there_is_room() {
     let refused = db.put("refused", "1").unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ReadOnly);
     assert!(refused.message().contains("resumed or reopened"), "{refused}");
-    // Still full: nothing changes, and nothing is left behind by the attempt.
+    // Still full: nothing changes, and the attempt leaves nothing behind.
     handles.fs.set_capacity(Some(handles.fs.used_bytes()));
     let files = handles.fs.files(Path::new(DIR));
     let error = db.resume().unwrap_err();
@@ -109,8 +109,8 @@ fn a_full_device_is_gone_on_from_once_there_is_room() {
     db.close().unwrap();
 }
 
-/// The log whose sync failed is never synced again (rule R13), and what readers
-/// saw of it is durable nevertheless.
+/// The log whose sync failed is never synced again (rule R13), and entries that readers saw of it
+/// are durable nevertheless.
 #[test]
 fn what_a_failed_sync_left_in_doubt_is_made_durable_elsewhere() {
     let (_, handles) = env(1);
@@ -132,8 +132,9 @@ fn what_a_failed_sync_left_in_doubt_is_made_durable_elsewhere() {
     db.close().unwrap();
 }
 
-/// A sum that a device without room for a sync counts once, however it is written: the error
-/// says that it may be there, and it is. `transact` does not run again what may be committed.
+/// An operand counts once where the device has no room for its sync, in whichever way it is
+/// written: the error says that it may be there, and it is. `transact` does not run again a
+/// transaction that may be committed.
 #[test]
 fn a_write_whose_sync_failed_says_that_it_may_be_there() {
     let one = 1i64.to_le_bytes();
@@ -182,7 +183,7 @@ fn a_write_whose_sync_failed_says_that_it_may_be_there() {
         let error = op(&db, &sums).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{what}: {error}");
         assert_eq!(error.first_failure().kind(), ErrorKind::NoSpace, "{what}: {error}");
-        // What was not begun is refused for good.
+        // A later write is refused, and never happens.
         assert_eq!(sums.merge("n", one).unwrap_err().kind(), ErrorKind::ReadOnly, "{what}");
         handles.fs.clear_faults();
         db.resume().unwrap();
@@ -232,8 +233,8 @@ fn what_cannot_go_away_is_refused() {
     assert_eq!(db.resume().unwrap_err().kind(), ErrorKind::ReadOnly);
 }
 
-/// A device too small for a flush, but not for the log: writes go on until memory
-/// is full of what cannot be flushed, and by themselves once there is room.
+/// A device too small for a flush, but not for the log: writes go on until memory is full of
+/// memtables that cannot be flushed, and go on by themselves once there is room.
 #[test]
 fn a_flush_without_room_turns_nothing_off() {
     let (_, handles) = env(1);
@@ -254,7 +255,7 @@ fn a_flush_without_room_turns_nothing_off() {
     assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::NoSpace);
     assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::NoSpace);
     assert!(db.write_error().is_none());
-    // A close leaves all of it to be replayed, durable.
+    // A close leaves all entries in durable logs, to be replayed.
     handles.fs.clear_faults();
     db.flush().unwrap();
     db.put(format!("{written:06}"), [7; 1000]).unwrap();
@@ -266,7 +267,7 @@ fn a_flush_without_room_turns_nothing_off() {
     db.close().unwrap();
 }
 
-/// Jobs of a stepper that nobody else steps: who would wait for them without end panics.
+/// Jobs of a stepper that no other thread steps: a thread that would wait for them for ever panics.
 struct NobodyElse(Arc<Stepper>);
 
 impl Jobs for NobodyElse {
@@ -292,8 +293,8 @@ impl Jobs for NobodyElse {
     }
 }
 
-/// A batch that has the active memtable to itself, and none that it fits into with others:
-/// it waited for a flush that nobody was to try again.
+/// A batch that has the active memtable to itself, and fits into none with others: it waited for a
+/// flush that no job would try again.
 #[test]
 fn a_large_batch_is_refused_while_memory_is_full_of_what_cannot_be_flushed() {
     let (mut env, handles) = env(1);
@@ -324,8 +325,8 @@ fn a_large_batch_is_refused_while_memory_is_full_of_what_cannot_be_flushed() {
     db.close().unwrap();
 }
 
-/// A resume that fails leaves what is sound, at whichever operation: also between
-/// the replacement of CURRENT and the sync that makes it durable.
+/// A resume that fails leaves a sound database, at whichever operation: also between the
+/// replacement of CURRENT and the sync that makes it durable.
 #[test]
 fn a_resume_that_fails_at_any_operation_leaves_a_sound_database() {
     let mut failed = 0;

@@ -1,5 +1,5 @@
-//! Workloads that change: the use that is measured and the number of levels follow, and do not
-//! change back and forth. The clock is a virtual one: each flush takes some seconds.
+//! Workloads that change: the measured use and the number of levels follow, and do not change back
+//! and forth. The clock is a virtual one: each flush takes some seconds.
 
 use crate::simulated::{DIR, options};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use windrow::{Db, Event, ReadOptions};
 use windrow_env::sync::{Mutex, Rank};
 use windrow_env::testing::{Handles, env};
 
-/// Bytes of a record, its key and its part of the log among them.
+/// The bytes of a record, including its key and its part of the log.
 const RECORD_BYTES: u64 = 140;
-/// Records that fill a memtable, about.
+/// The number of records that fill a memtable, about.
 const MEMTABLE_RECORDS: u64 = (64 << 10) / RECORD_BYTES;
-/// Ms that so many records take to be written.
+/// The ms in which a memtable's records are written.
 const MEMTABLE_MS: u64 = 5_000;
 
-/// What changed, and when.
+/// A change that the database made by itself.
 #[derive(Clone, Debug, PartialEq)]
 enum Change {
     Use(String),
@@ -51,7 +51,7 @@ impl World {
         World { db: Db::open_with(DIR, options).unwrap(), handles, changes, ops: 0 }
     }
 
-    /// Time that goes by with each operation.
+    /// Lets time pass with each operation.
     fn step(&mut self) {
         self.ops += 1;
         if self.ops.is_multiple_of(MEMTABLE_RECORDS / 4) {
@@ -76,14 +76,14 @@ impl World {
         self.step();
     }
 
-    /// What has changed since this was asked last.
+    /// Returns the changes since the last call.
     fn changes(&mut self) -> Vec<Change> {
         self.db.wait_idle().unwrap();
         std::mem::take(&mut *self.changes.lock())
     }
 }
 
-/// A number of 0..count, all of them in `count` calls.
+/// A number in 0..count. `count` calls give all of them.
 fn scattered(n: u64, count: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9) % count
 }
@@ -139,7 +139,7 @@ fn levels_change_once_per_doubling_and_data_that_shrinks_loses_them_one_by_one()
         grown += levels;
     }
     assert!(grown > 0, "data of a hundred memtables has the levels of one");
-    // All but one in a hundred goes.
+    // All but one record in a hundred is deleted.
     (0..records).filter(|n| !n.is_multiple_of(100)).for_each(|n| world.delete(n));
     for round in 0..20 {
         (0..records).step_by(100).for_each(|n| world.put(n + round % 2));

@@ -1,5 +1,5 @@
-//! A device that is full of what newer entries hide: merges that fit make room, and none is tried
-//! again and again that does not.
+//! A device that is full of entries which newer ones hide: merges that fit make room, and one that
+//! does not fit is not tried again and again.
 
 use crate::simulated::{DIR, options};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use windrow_env::testing::{Handles, Rng, env};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Keys that are written over and over, and how many at once.
+/// Keys that are written over and over, and the number written at once.
 const KEYS: u64 = 1500;
 const TOGETHER: u64 = 30;
 const VALUE_BYTES: usize = 3000;
@@ -45,7 +45,7 @@ impl World {
         options
     }
 
-    /// Ingests some keys in a row. Whether there was room.
+    /// Ingests some keys in a row. Returns whether there was room.
     fn ingest(&mut self, db: &Db) -> bool {
         let from = self.rng.below(KEYS / TOGETHER) * TOGETHER;
         let mut value =
@@ -80,14 +80,14 @@ fn what_newer_entries_hide_makes_room() {
         let mut world = World::new(seed, preset);
         let live = KEYS * VALUE_BYTES as u64;
         let db = Db::open_with(DIR, world.options()).unwrap();
-        // Logs have some of it.
+        // Logs take some of it.
         world.handles.fs.set_capacity(Some(live * 2 + (3 << 20) + (seed << 19)));
         let mut done = 0;
         for _ in 0..600 {
             done += u64::from(world.ingest(&db));
             world.run_jobs();
         }
-        // Several times the device: what is hidden went.
+        // Several times the device: hidden entries were dropped.
         assert!(done > 400, "{what}: {done} ingestions of 600 found room");
         let (begun, given_up) = (&world.begun, &world.given_up);
         let (all, failed) = (begun.load(Ordering::Relaxed), given_up.load(Ordering::Relaxed));

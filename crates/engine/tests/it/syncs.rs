@@ -1,5 +1,5 @@
-//! How often a short-lived process waits for the device: each sync costs about
-//! a millisecond, and each that is left has a rule that needs it.
+//! The number of times that a short-lived process waits for the device: each sync costs about a
+//! millisecond, and each that remains has a rule that needs it.
 
 use windrow::{Db, Options, WriteSync};
 use windrow_env::testing::{Handles, env};

@@ -1,6 +1,5 @@
-//! A database of which not all comparators and merge operators are registered:
-//! what does not need them goes on, and nothing is put in a wrong order or
-//! combined in a wrong way.
+//! A database whose comparators and merge operators are not all registered: operations that do not
+//! need them go on, and nothing is put in a wrong order or combined in a wrong way.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use windrow::{Comparator, Db, ErrorKind, Follower, Keyspace};
 use windrow::{KeyspaceOptions, MergeOperator, Options};
 
-/// Operands one after the other, each in brackets; they combine.
+/// Operands one after the other, each in brackets; they can be combined.
 struct Brackets;
 
 impl MergeOperator for Brackets {
@@ -89,7 +88,7 @@ fn operands_stay_as_they_are_until_their_operator_is_back() {
             }
             space.merge(key, format!("[{round}]")).unwrap();
         }
-        // In tables apart, and the last in the log.
+        // In separate tables, and the last in the log.
         if round < 2 {
             db.flush().unwrap();
         }
@@ -146,7 +145,7 @@ fn a_repair_needs_the_operator() {
     windrow::repair(dir.path(), with_operator()).unwrap();
 }
 
-/// What a killed process leaves: the files as the kernel has them.
+/// The files that a killed process leaves: as the kernel has them.
 #[allow(clippy::disallowed_methods, reason = "a test copies a directory")]
 fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
@@ -264,7 +263,7 @@ fn a_default_keyspace_of_an_unknown_order_keeps_nobody_from_the_others() {
     assert_eq!(db.count(..).unwrap(), 100, "nothing was lost");
 }
 
-/// An operand that fits nothing is refused where it is written, not found by readers.
+/// An invalid operand is refused where it is written, not found by readers.
 #[test]
 fn an_operand_that_is_none_is_refused_by_the_write() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A database that is looked at while it works: trees of its manifest, capacities, memory of the program.
+//! A database that is observed while it works: trees of its manifest, capacities, memory of the
+//! program.
 
 #![allow(clippy::disallowed_methods, reason = "a writer works meanwhile")]
 
@@ -45,7 +46,7 @@ fn the_trees_of_the_manifest_end_in_the_one_that_there_is() {
     assert!(stopped.unwrap_err().to_string().contains("enough"));
 }
 
-/// Manifests come and go under the reader, which is told of none that is missing.
+/// Manifests come and go under the reader. It never reports one as missing.
 #[test]
 fn trees_are_read_while_a_writer_begins_manifest_after_manifest() {
     let dir = tempfile::tempdir().unwrap();
@@ -117,11 +118,11 @@ fn the_dial_says_what_logs_may_hold() {
     let above = balanced.log_capacities[1..].iter().any(|bytes| *bytes > 0);
     assert!(above, "{:?}", balanced.log_capacities);
 
-    // Of the same tree: what it may hold depends on its shape, too, which is another one after each load.
+    // For the same tree: the capacity depends on its shape, too, which changes with each load.
     db.default_keyspace().set_policy("windrow use=writes").unwrap();
     let writes = db.stats().keyspaces.remove(0);
     assert_eq!(writes.file_price_percent, 20);
-    // What level 0 gathers has a bound of its own, which both may have come to.
+    // Level 0 has a bound of its own, which both may have reached.
     assert!(writes.log_capacities[0] >= balanced.log_capacities[0], "{writes:?} of {balanced:?}");
     let below_level0 = |stats: &KeyspaceStats| stats.log_capacities[1..].iter().sum::<u64>();
     assert!(below_level0(&writes) > below_level0(&balanced), "{writes:?} of {balanced:?}");
