@@ -1,6 +1,6 @@
 //! Channels that clients publish to and subscribe to.
 //!
-//! Owns: who gets which message. Never does: keep one for somebody who is not there.
+//! Owns: which clients get a message. Never does: keep one for a client that is not connected.
 
 use crate::glob::Pattern;
 use crate::peer::Peer;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// A client that has not taken so much of its messages is sent away.
+/// A client with this many bytes of messages not taken is disconnected.
 const INBOX_BYTES_MAX: usize = 32 << 20;
 
 /// A message for one client.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    /// The pattern that it came by, if it did.
+    /// The pattern that matched, if it came by one.
     pub(crate) pattern: Option<Arc<[u8]>>,
     pub(crate) channel: Arc<[u8]>,
     pub(crate) payload: Arc<[u8]>,
@@ -28,7 +28,7 @@ impl Message {
     }
 }
 
-/// Where a client's messages are until it takes them.
+/// The sending end of a client's messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlet {
     sender: UnboundedSender<Message>,
@@ -36,7 +36,7 @@ pub(crate) struct Outlet {
     peer: Arc<Peer>,
 }
 
-/// The client's end of it.
+/// The client's end of its messages.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     receiver: UnboundedReceiver<Message>,
@@ -44,7 +44,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// The next message; for ever none where nobody sends any.
+    /// Returns the next message; it waits for ever where none is sent.
     pub(crate) async fn next(&mut self) -> Message {
         match self.receiver.recv().await {
             Some(message) => self.taken(message),
@@ -52,7 +52,7 @@ impl Inbox {
         }
     }
 
-    /// The next message, if there is one now.
+    /// Returns the next message, if there is one now.
     pub(crate) fn try_next(&mut self) -> Option<Message> {
         self.receiver.try_recv().ok().map(|message| self.taken(message))
     }
@@ -63,7 +63,7 @@ impl Inbox {
     }
 }
 
-/// Both ends of a client's messages.
+/// Makes both ends of a client's messages.
 pub(crate) fn mailbox(peer: &Arc<Peer>) -> (Outlet, Inbox) {
     let (sender, receiver) = unbounded_channel();
     let bytes = Arc::new(AtomicUsize::new(0));
@@ -72,7 +72,7 @@ pub(crate) fn mailbox(peer: &Arc<Peer>) -> (Outlet, Inbox) {
 }
 
 impl Outlet {
-    /// Bytes of messages that the client has not taken.
+    /// Returns the bytes of messages that the client has not taken.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl Outlet {
             self.peer.end.notify_one();
             return;
         }
-        // A client that has just gone needs none.
+        // A client that has just disconnected needs none.
         let _ = self.sender.send(message);
     }
 }
@@ -128,7 +128,7 @@ impl Channels {
         }
     }
 
-    /// Sends a message; to how many.
+    /// Sends a message; returns the number of clients that get it.
     pub(crate) fn publish(&self, channel: &[u8], payload: &[u8]) -> usize {
         let (name, payload): (Arc<[u8]>, Arc<[u8]>) = (channel.into(), payload.into());
         let message = Message { pattern: None, channel: name, payload };
@@ -147,19 +147,19 @@ impl Channels {
         receivers
     }
 
-    /// The names of channels that somebody listens to.
+    /// Returns the names of channels that have subscribers.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         let mut names: Vec<_> = self.channels.lock().keys().cloned().collect();
         names.sort_unstable();
         names
     }
 
-    /// How many listen to a channel.
+    /// Returns the number of subscribers of a channel.
     pub(crate) fn len_of(&self, channel: &[u8]) -> usize {
         self.channels.lock().get(channel).map_or(0, BTreeMap::len)
     }
 
-    /// How many patterns there are.
+    /// Returns the number of patterns.
     pub(crate) fn patterns_len(&self) -> usize {
         self.patterns.lock().len()
     }

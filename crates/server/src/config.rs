@@ -1,4 +1,4 @@
-//! How the server runs.
+//! The settings of the server.
 //!
 //! Owns: the settings, their defaults and their bounds. Never does: read a command line.
 
@@ -7,14 +7,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// When a write is on the device.
+/// The moment at which a write is on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Before its reply: nothing that was acknowledged is lost. Clients that wait at the same
-    /// moment share one sync.
+    /// Before its reply: no acknowledged write is lost. Clients that wait at the same moment share
+    /// one sync.
     Always,
-    /// Within a second: a loss of power takes at most the last one's writes. The end of the
-    /// process alone takes none.
+    /// Within a second: a loss of power loses at most the last second's writes. The end of the
+    /// process alone loses none.
     #[default]
     EverySecond,
     /// Whenever the operating system or the engine writes it.
@@ -24,9 +24,9 @@ pub enum Durability {
 /// A port at which connections are encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The port; 0 for one that is free.
+    /// The port; 0 for a free one.
     pub port: u16,
-    /// A file in PEM: the server's certificate, then those it was signed by.
+    /// A file in PEM: the server's certificate, then those of its signers.
     pub certificates: PathBuf,
     /// A file in PEM: the certificate's private key.
     pub key: PathBuf,
@@ -41,36 +41,36 @@ pub struct Tls {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Addresses that it listens at (default: 127.0.0.1). Others than loopback addresses need a
-    /// password.
+    /// The addresses that it listens at (default: 127.0.0.1). An address that is not loopback needs
+    /// a password.
     pub bind: Vec<IpAddr>,
-    /// The port (default: 6379); 0 for one that is free.
+    /// The port (default: 6379); 0 for a free one.
     pub port: u16,
     /// A port for TLS as well (default: none).
     pub tls: Option<Tls>,
     /// When a write is on the device (default: within a second).
     pub durability: Durability,
-    /// The password that clients say before anything else (default: none).
+    /// The password that clients must send first (default: none).
     pub password: Option<String>,
-    /// Connections at most (default: 10,000); less where the process may open fewer files.
+    /// The most connections (default: 10,000); fewer where the process may open fewer files.
     pub clients_max: usize,
-    /// A connection that says nothing for so long ends (default: none does).
+    /// The time after which a silent connection is closed (default: never).
     pub idle_max: Option<Duration>,
-    /// A client that has begun a request, or that owes an authentication, has so long for it
-    /// (default: 30 s).
+    /// The time that a client has to complete a request, or to authenticate if it must (default: 30
+    /// s).
     pub request_time_max: Duration,
-    /// Commands that write are refused (default: no).
+    /// Whether commands that write are refused (default: no).
     pub is_read_only: bool,
-    /// Commands under other names; an empty one takes a command away.
+    /// New names of commands; an empty one removes a command.
     pub renamed: HashMap<String, String>,
-    /// Arguments of one request (default: 1,048,576).
+    /// The most arguments of one request (default: 1,048,576).
     pub args_max: usize,
-    /// Bytes of one argument (default: 512 MiB). Memory is taken as they arrive.
+    /// The most bytes of one argument (default: 512 MiB). Memory is taken as they arrive.
     pub arg_bytes_max: usize,
-    /// Bytes of one reply (default: 64 MiB).
+    /// The most bytes of one reply (default: 64 MiB).
     pub reply_bytes_max: usize,
-    /// Bytes of all requests and replies that are under way, of all clients (default: 256 MiB). A
-    /// client that needs more is sent away.
+    /// The most bytes of all requests and replies that are under way, of all clients (default: 256
+    /// MiB). A client that needs more is disconnected.
     pub buffer_bytes_max: usize,
 }
 
@@ -96,7 +96,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether a server can run with these settings.
+    /// Checks whether a server can run with these settings.
     ///
     /// # Errors
     /// A sentence that says what to change.

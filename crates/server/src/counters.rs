@@ -1,6 +1,7 @@
 //! Counters of the server.
 //!
-//! Owns: calls and time by command, connections, what is under way. Never does: count for the engine.
+//! Owns: calls and time by command, connections, requests and replies under way. Never does: count
+//! for the engine.
 
 use crate::clock;
 use parking_lot::Mutex;
@@ -14,15 +15,15 @@ use std::time::Duration;
 pub struct CommandStats {
     /// Its name, in lower case.
     pub name: &'static str,
-    /// How often it was run.
+    /// The number of calls.
     pub calls: u64,
-    /// How often it failed.
+    /// The number of calls that failed.
     pub failed: u64,
-    /// How long all calls took.
+    /// The time of all calls.
     pub seconds: f64,
 }
 
-/// Of one command.
+/// The counters of one command.
 #[derive(Debug, Default)]
 pub(crate) struct OfCommand {
     calls: AtomicU64,
@@ -32,7 +33,7 @@ pub(crate) struct OfCommand {
 }
 
 impl OfCommand {
-    /// It was run.
+    /// Counts a call.
     pub(crate) fn ran(&self, time: Duration, has_failed: bool) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -40,7 +41,7 @@ impl OfCommand {
         self.failed.fetch_add(u64::from(has_failed), Ordering::Relaxed);
     }
 
-    /// It was refused before it ran.
+    /// Counts a call that was refused before it ran.
     pub(crate) fn rejected(&self) {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
@@ -51,7 +52,7 @@ impl OfCommand {
         }
     }
 
-    /// Its line of `INFO commandstats`; none before it was asked for.
+    /// Returns its line of `INFO commandstats`; none before its first call.
     pub(crate) fn text(&self) -> Option<String> {
         let [calls, ns, rejected, failed] =
             [&self.calls, &self.nanoseconds, &self.rejected, &self.failed]
@@ -66,7 +67,7 @@ impl OfCommand {
         })
     }
 
-    /// The counters, for the command of this name.
+    /// Returns the counters, for the command of this name.
     pub(crate) fn stats(&self, name: &'static str) -> CommandStats {
         CommandStats {
             name,
@@ -81,7 +82,7 @@ impl OfCommand {
     }
 }
 
-/// Lets one line a second into the log, so that none fills it.
+/// Lets one line a second into the log, so that no kind of line fills it.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     /// The second of the last line.
@@ -89,23 +90,24 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Whether a line may be logged now.
+    /// Returns whether a line may be logged now.
     pub(crate) fn allows(&self) -> bool {
         let second = clock::wall_ms() / 1000;
         self.second.swap(second, Ordering::Relaxed) != second
     }
 }
 
-/// Of the whole server.
+/// The counters of the whole server.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     by_command: HashMap<&'static str, OfCommand>,
     pub(crate) connections: AtomicU64,
     pub(crate) connections_refused: AtomicU64,
     pub(crate) errors: AtomicU64,
-    /// The same by their first words.
+    /// The numbers of errors by their first words.
     errors_by_word: Mutex<BTreeMap<String, u64>>,
-    /// Of lines about clients, and of those about writes that fail: no client keeps the latter from the log.
+    /// The throttles of lines about clients, and of those about writes that fail: no client keeps
+    /// the latter from the log.
     pub(crate) client_lines: Throttle,
     pub(crate) write_lines: Throttle,
     pub(crate) expired: AtomicU64,
@@ -123,7 +125,7 @@ impl Counters {
         self.by_command.get(command)
     }
 
-    /// A request was answered by this error.
+    /// Counts a request that was answered by this error.
     pub(crate) fn failed(&self, error: &str) {
         self.errors.fetch_add(1, Ordering::Relaxed);
         let word = error.split(' ').next().unwrap_or_default();
@@ -134,19 +136,19 @@ impl Counters {
         }
     }
 
-    /// How many errors of each kind there were, by their first words.
+    /// Returns the numbers of errors of each kind, by their first words.
     pub(crate) fn errors_by_word(&self) -> Vec<(String, u64)> {
         self.errors_by_word.lock().clone().into_iter().collect()
     }
 
-    /// All commands, by name.
+    /// Returns all commands, by name.
     pub(crate) fn commands(&self) -> Vec<(&'static str, &OfCommand)> {
         let mut all: Vec<_> = self.by_command.iter().map(|(name, of)| (*name, of)).collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all
     }
 
-    /// Forgets all that `CONFIG RESETSTAT` is for.
+    /// Resets all that `CONFIG RESETSTAT` is for.
     pub(crate) fn reset(&self) {
         self.by_command.values().for_each(OfCommand::reset);
         self.errors_by_word.lock().clear();

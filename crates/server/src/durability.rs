@@ -1,6 +1,7 @@
-//! When writes are on the device.
+//! The moment at which writes are on the device.
 //!
-//! Owns: the thread that syncs, for all who wait at the same moment at once. Never does: write.
+//! Owns: the thread that syncs, once for all clients that wait at the same moment. Never does:
+//! write.
 
 #![allow(clippy::disallowed_methods, reason = "the server has one thread of its own")]
 
@@ -28,7 +29,7 @@ struct Inner {
     db: Db,
     state: Mutex<State>,
     changed: Condvar,
-    /// Something was written since the last sync.
+    /// Whether something was written since the last sync.
     is_dirty: AtomicBool,
 }
 
@@ -40,7 +41,7 @@ struct State {
 
 impl Syncer {
     /// # Errors
-    /// The system's, where it starts no thread.
+    /// The system's, if it starts no thread.
     pub(crate) fn start(db: Db, durability: Durability) -> std::io::Result<Syncer> {
         let inner = Arc::new(Inner {
             db,
@@ -87,7 +88,8 @@ impl Syncer {
         self.inner.state.lock().is_stopped = true;
         self.inner.changed.notify_one();
         if let Some(thread) = self.thread.lock().take() {
-            // A panic of it has been reported already, and the database is synced when it closes.
+            // A panic of the thread has been reported already, and the database is synced when it
+            // closes.
             let _ = thread.join();
         }
     }
@@ -99,7 +101,7 @@ impl Inner {
             let (waiting, is_stopped) = self.next(every);
             let is_due = !waiting.is_empty() || self.is_dirty.swap(false, Ordering::AcqRel);
             if is_due {
-                // Writes that come meanwhile have the next one.
+                // Writes that come meanwhile are in the next sync.
                 let synced = self.db.sync().map_err(|error| error.to_string());
                 if let Err(error) = &synced {
                     tracing::error!(error, "the write-ahead log cannot be synced");
@@ -108,7 +110,7 @@ impl Inner {
                     self.is_dirty.store(true, Ordering::Release);
                 }
                 for sender in waiting {
-                    // A client that has gone does not wait any more.
+                    // A client that has disconnected no longer waits.
                     let _ = sender.send(synced.clone());
                 }
             }
@@ -118,7 +120,8 @@ impl Inner {
         }
     }
 
-    /// Waits until a sync may be due; who waits for it, and whether it is the last.
+    /// Waits until a sync may be due; returns the clients that wait for it, and whether it is the
+    /// last.
     fn next(&self, every: Option<Duration>) -> (Vec<oneshot::Sender<Synced>>, bool) {
         let mut state = self.state.lock();
         match every {

@@ -1,11 +1,11 @@
-//! Why a command fails, in the words that its client gets.
+//! The error replies of commands.
 //!
 //! Owns: the sentences that many commands share. Never does: print.
 
 use std::borrow::Cow;
 use windrow::ErrorKind;
 
-/// An error reply: its first word says of which kind.
+/// An error reply: its first word names its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault(pub(crate) Cow<'static, str>);
 

@@ -1,9 +1,9 @@
-//! Patterns of keys: `*`, `?`, `[a-c]`, `[^a]` and a backslash before what stands for itself.
+//! Patterns of keys: `*`, `?`, `[a-c]`, `[^a]` and a backslash before a literal character.
 //!
-//! A star takes as little as it can, and only the last one is tried again with more: no pattern takes
-//! longer than its length times that of the key.
+//! A star takes as little as it can, and only the last one is tried again with more: no match takes
+//! longer than the pattern's length times that of the key.
 //!
-//! Owns: what they match. Never does: take a pattern of any length.
+//! Owns: the match. Never does: take a pattern of any length.
 
 use crate::fault::{Outcome, fail};
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ pub(crate) struct Pattern<'p> {
 
 impl<'p> Pattern<'p> {
     /// # Errors
-    /// That it is too long.
+    /// A pattern that is too long.
     pub(crate) fn new(text: &'p [u8]) -> Outcome<Pattern<'p>> {
         if text.len() > BYTES_MAX {
             return fail(format!("ERR a pattern may have {BYTES_MAX} bytes, not {}", text.len()));
@@ -28,20 +28,20 @@ impl<'p> Pattern<'p> {
         Ok(Pattern { text: Cow::Borrowed(text), is_all: text == b"*" })
     }
 
-    /// The key that is all it matches, if it has no wildcard.
+    /// Returns the only key that it matches, if it has no wildcard.
     pub(crate) fn only_key(&self) -> Option<&[u8]> {
         let is_special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
         (!self.text.iter().any(is_special)).then_some(&self.text)
     }
 
-    /// The beginning of every key that it matches.
+    /// Returns the beginning of every key that it matches.
     pub(crate) fn literal_prefix(&self) -> &[u8] {
         let is_special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
         let len = self.text.iter().position(is_special).unwrap_or(self.text.len());
         &self.text[..len]
     }
 
-    /// Whether it matches all of `text`.
+    /// Returns whether it matches all of `text`.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         self.is_all || matches(&self.text, text)
     }
@@ -49,7 +49,7 @@ impl<'p> Pattern<'p> {
 
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // Behind the last star, and what of the text it takes so far.
+    // The place after the last star, and the end of the text that it takes so far.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if pattern.get(at) == Some(&b'*') {
@@ -77,7 +77,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// How much of the pattern says what one byte may be, if it may be `byte`.
+/// Returns the length of the pattern's part for one byte, if that part matches `byte`.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),
@@ -91,7 +91,7 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// Whether a class has the byte, and how long it is. One that does not end takes the rest.
+/// Returns whether a class has the byte, and its length. A class that does not end takes the rest.
 fn class(pattern: &[u8], byte: u8) -> (bool, usize) {
     let is_negated = pattern.get(1) == Some(&b'^');
     let mut at = if is_negated { 2 } else { 1 };

@@ -22,7 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Owns: starting and ending. Never does: open or close the database.
+//! Owns: start and stop. Never does: open or close the database.
 
 mod channels;
 mod client;

@@ -1,7 +1,7 @@
-//! Where clients come in.
+//! The sockets on which clients connect.
 //!
-//! Owns: the sockets it listens at, the threads that connections run on, and the end of both. Never
-//! does: read what a client says.
+//! Owns: the sockets that it listens on, the threads that connections run on, and the end of both.
+//! Never does: read a client's bytes.
 
 use crate::commands::table::Table;
 use crate::config::Config;
@@ -27,28 +27,30 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use windrow::Db;
 
-/// Commands wait for the device on the threads that they run on, so one is not enough. More than there
-/// are processors cost more in switches than they spare in waits (8 for 2 processors: .6 of the rate).
+/// Commands wait for the device on the threads that they run on, so one is not enough. More threads
+/// than processors cost more in switches than they save in waits (8 for 2 processors: .6 of the
+/// rate).
 const THREADS_MIN: usize = 2;
-/// How often collections are looked for that have expired.
+/// The interval of the search for expired collections.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
-/// How long a server that ends waits for the replies under way.
+/// The longest time that a server that ends waits for the replies under way.
 const END_TIME_MAX: Duration = Duration::from_secs(10);
-/// Memory of a server without clients: the process of one that has just started has .8 MB of its own.
+/// The memory of a server without clients: the process of one that has just started has .8 MB of
+/// its own.
 const OWN_BYTES: u64 = 1 << 20;
-/// The engine is told of buffers in such steps.
+/// The step in which the engine is told the size of buffers.
 const OUTSIDE_STEP_BYTES: u64 = 256 << 10;
-/// After a socket could not be accepted, of which there may be none left.
+/// The pause after a connection could not be accepted: there may be no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Why a server does not start.
+/// The reason why a server does not start.
 #[derive(Debug)]
 pub enum StartError {
-    /// A setting; the sentence says what to change.
+    /// A wrong setting, with a sentence that says what to change.
     Config(String),
     /// An address at which it cannot listen.
     Listen(SocketAddr, io::Error),
-    /// No threads, or none of their means.
+    /// No threads, or no runtime for them.
     Threads(io::Error),
     /// The keyspaces that values are kept in cannot be made.
     Database(windrow::Error),
@@ -69,13 +71,13 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// A server that runs.
+/// A running server.
 ///
 /// It is stopped when it is dropped.
 ///
 /// # Panics
-/// Stopping it waits, as [`Server::wait`] does: on a thread of an async runtime both panic. Move them to one
-/// where waiting is allowed (`tokio::task::spawn_blocking`).
+/// Stopping it waits, as [`Server::wait`] does: on a thread of an async runtime both panic. Call
+/// them where waiting is allowed (`tokio::task::spawn_blocking`).
 #[derive(Debug)]
 pub struct Server {
     runtime: Option<Runtime>,
@@ -85,8 +87,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and serves whoever connects, on threads of its own. The database stays open for as
-    /// long, and is the caller's to close.
+    /// Listens, and serves clients, on threads of its own. The database must stay open until it
+    /// stops, and is the caller's to close.
     ///
     /// # Errors
     /// [`StartError`]: of settings, addresses, threads or the database.
@@ -131,25 +133,25 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens: the addresses without TLS, then those with it.
+    /// Returns the addresses that it listens on: those without TLS, then those with it.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.served.shared.addresses
     }
 
-    /// Its counters, to be read while it runs and afterwards.
+    /// Returns its counters, which can be read while it runs and afterwards.
     pub fn watch(&self) -> Watch {
         Watch::new(&self.served)
     }
 
-    /// Waits until a client says `SHUTDOWN`, the process gets SIGTERM, or `is_over` says so, which is
-    /// asked ten times a second.
+    /// Waits until a client sends `SHUTDOWN`, the process gets SIGTERM, or `is_over`, which is
+    /// called ten times a second, returns true.
     pub fn wait(&self, mut is_over: impl FnMut() -> bool) {
         const EVERY: Duration = Duration::from_millis(100);
         let Some(runtime) = &self.runtime else { return };
         runtime.block_on(async {
             let shutdown = self.served.shared.shutdown.notified();
             tokio::pin!(shutdown);
-            // Without a handler the signal ends the process at once, which loses nothing that was synced.
+            // Without a handler the signal ends the process at once, which loses no synced write.
             let mut terminated = signal(SignalKind::terminate()).ok();
             while !is_over() {
                 let signal = async {
@@ -167,15 +169,15 @@ impl Server {
         });
     }
 
-    /// Ends it: no client is let in any more, replies under way are sent, and what they acknowledge
-    /// is synced.
+    /// Stops it: no client is accepted any more, replies under way are sent, and the writes that
+    /// they acknowledge are synced.
     pub fn stop(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
-        // Nobody may be left to hear it.
+        // There may be no receiver left.
         let _ = self.stop.send(true);
         runtime.block_on(async {
             let all_gone = async {
@@ -183,7 +185,7 @@ impl Server {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
-            // Clients that do not take their replies are left.
+            // Clients that do not take their replies are dropped.
             let _ = tokio::time::timeout(END_TIME_MAX, all_gone).await;
         });
         self.syncer.stop();
@@ -197,10 +199,10 @@ impl Drop for Server {
     }
 }
 
-/// A socket to listen at, and what encrypts its connections.
+/// A socket to listen on, with the encryption of its connections.
 type Listener = (TcpListener, Option<TlsAcceptor>);
 
-/// Listens at a port of all addresses.
+/// Listens on a port of all addresses.
 fn listen(
     bind: &[IpAddr],
     mut port: u16,
@@ -215,7 +217,7 @@ fn listen(
             Ok((listener.local_addr()?, listener))
         };
         let (address, listener) = open().map_err(|error| StartError::Listen(address, error))?;
-        // A free port that was found at the first address is that of the others, too.
+        // A free port that was found at the first address is used for the others, too.
         port = address.port();
         addresses.push(address);
         listeners.push((listener, acceptor.cloned()));
@@ -223,10 +225,11 @@ fn listen(
     Ok(())
 }
 
-/// As many connections as are asked for, or as there are descriptors for: more are asked of the system,
-/// and the engine keeps the seven eighths that it reckons with of those there were when it opened.
+/// Returns the number of connections: as many as asked for, or as descriptors allow. More
+/// descriptors are asked of the system, and the engine keeps seven eighths of those that there were
+/// when it opened.
 fn clients_max(asked: usize) -> usize {
-    /// For sockets to listen at, the runtime and whatever else the program has open.
+    /// Descriptors for the listening sockets, the runtime and other files of the program.
     const KEPT: u64 = 16;
     let limit = getrlimit(Resource::Nofile);
     let Some(soft) = limit.current else { return asked };
@@ -277,13 +280,13 @@ fn admit(
             tracing::warn!(%address, maxclients, "refused a connection: there are as many as may be");
         }
         tokio::spawn(async move {
-            // Refused either way.
+            // The connection is refused, whether or not the client gets the reason.
             let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
         });
         return;
     }
     shared.counters.connections.fetch_add(1, Ordering::Relaxed);
-    // Without it replies are later, and right.
+    // Without this, replies are later, but correct.
     let _ = stream.set_nodelay(true);
     let peer = shared.clients.add(address, local);
     let (served, syncer, stopped) = (Arc::clone(served), Arc::clone(syncer), stopped.clone());
@@ -298,7 +301,7 @@ fn admit(
             Ok(Ok(stream)) => {
                 Connection::new(served, syncer, stopped, (stream, peer)).run().await;
             }
-            // Nothing can be said to a client that does not speak TLS.
+            // A client that does not speak TLS cannot be sent an error.
             Ok(Err(error)) => {
                 tracing::debug!(%address, %error, "a client did not agree on TLS");
                 served.shared.clients.remove(peer.id);
@@ -316,12 +319,12 @@ async fn sweep(served: Arc<Served>, mut stopped: watch::Receiver<bool>) {
         }
         let shared = &served.shared;
         let buffers = shared.counters.buffer_bytes.load(Ordering::Relaxed) as u64;
-        // In steps, since the cache is resized by each.
+        // The size is rounded to steps, since each change resizes the cache.
         shared
             .store
             .db
             .set_outside_memory(OWN_BYTES + buffers.next_multiple_of(OUTSIDE_STEP_BYTES));
-        // A database that cannot be written now is tried again.
+        // If the database cannot be written now, the next sweep tries again.
         let mut after = None;
         while let Ok((deleted, last)) = sweeper::sweep(&served.shared.store, after) {
             served.shared.counters.expired.fetch_add(deleted, Ordering::Relaxed);

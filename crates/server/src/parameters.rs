@@ -1,6 +1,6 @@
 //! Parameters that clients set and ask for by `CONFIG`.
 //!
-//! Owns: their names and values. Those that steer Redis and nothing here are remembered, since
+//! Owns: their names and values. Parameters that steer Redis and nothing here are remembered, since
 //! programs set them and ask for them again. Never does: act on one.
 
 use crate::config::{Config, Durability};
@@ -8,8 +8,7 @@ use crate::glob::Pattern;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 
-/// Parameters that programs ask Redis for, with the values of a server that keeps everything it is
-/// given.
+/// The parameters that programs ask Redis for, with the values of a server that keeps all its data.
 const DEFAULTS: &[(&str, &str)] = &[
     ("appendonly", "yes"),
     ("databases", "1"),
@@ -58,7 +57,7 @@ impl Parameters {
         Parameters(RwLock::new(all))
     }
 
-    /// The parameters whose names match one of the patterns.
+    /// Returns the parameters whose names match one of the patterns.
     pub(crate) fn matching(&self, patterns: &[Pattern<'_>]) -> Vec<(String, String)> {
         let is_wanted =
             |name: &str| patterns.iter().any(|pattern| pattern.matches(name.as_bytes()));
@@ -67,13 +66,13 @@ impl Parameters {
         found.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The number that a parameter is, if it is one.
+    /// Returns a parameter as a number, if it is one.
     pub(crate) fn number(&self, name: &str) -> Option<i64> {
         self.0.read().get(name)?.parse().ok()
     }
 
-    /// Remembers a parameter; `false` for one that only the command line sets, for a number that is
-    /// none, or for one more than there is room for.
+    /// Remembers a parameter. Returns `false` for one that only the command line sets, for an
+    /// invalid number, or for one more than there is room for.
     pub(crate) fn set(&self, name: &str, value: &str) -> bool {
         const FIXED: &[&str] = &["appendfsync", "maxclients", "port", "databases"];
         const LEN_MAX: usize = 512;
@@ -95,7 +94,7 @@ impl Parameters {
     }
 }
 
-/// Whether it is a number, perhaps with a unit of memory.
+/// Returns whether it is a number, perhaps with a unit of memory.
 fn is_number(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let digits = lower.trim_end_matches(|unit: char| "kmgb".contains(unit));

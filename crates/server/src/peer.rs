@@ -1,6 +1,6 @@
 //! Clients as other clients see them: `CLIENT LIST`.
 //!
-//! Owns: their names and numbers, and the list of all. Never does: know what one is doing.
+//! Owns: their names and numbers, and the list of all. Never does: know a client's own state.
 
 use crate::clock;
 use parking_lot::Mutex;
@@ -20,12 +20,12 @@ pub(crate) struct Peer {
     local: SocketAddr,
     since: Instant,
     shown: Mutex<Shown>,
-    /// Told when the connection is to end.
+    /// Notified when the connection must end.
     pub(crate) end: Notify,
     pub(crate) wait: Wait,
 }
 
-/// A client's wait for a list or a sorted set, which others may end.
+/// A client's wait for a list, a sorted set or a stream, which others may end.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
     is_waiting: AtomicBool,
@@ -38,7 +38,7 @@ impl Wait {
         self.is_waiting.store(is_waiting, Ordering::SeqCst);
     }
 
-    /// Ends the wait, as if its time were over, or with an error; whether there was one.
+    /// Ends the wait, as if its time were over, or with an error; returns whether there was one.
     pub(crate) fn end(&self, fails: bool) -> bool {
         let was_waiting = self.is_waiting.swap(false, Ordering::SeqCst);
         if was_waiting {
@@ -48,7 +48,7 @@ impl Wait {
         was_waiting
     }
 
-    /// Returns once somebody has ended it; whether with an error.
+    /// Waits until another client has ended it; returns whether with an error.
     pub(crate) async fn ended(&self) -> bool {
         self.ended.notified().await;
         self.is_failed.load(Ordering::SeqCst)
@@ -82,7 +82,7 @@ impl Peer {
         self.shown.lock().library_version = version.to_vec();
     }
 
-    /// A command begins.
+    /// Notes the beginning of a command.
     pub(crate) fn note(&self, command: &'static str, version: u8) {
         let mut shown = self.shown.lock();
         (shown.last_command, shown.version) = (command, version);
@@ -93,7 +93,7 @@ impl Peer {
         self.address
     }
 
-    /// A line of `CLIENT LIST`.
+    /// Returns a line of `CLIENT LIST`.
     pub(crate) fn line(&self) -> String {
         let shown = self.shown.lock();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -125,7 +125,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// A client that has just connected.
+    /// Adds a client that has just connected.
     pub(crate) fn add(&self, address: SocketAddr, local: SocketAddr) -> Arc<Peer> {
         let now = clock::now();
         let peer = Arc::new(Peer {
@@ -152,7 +152,7 @@ impl Clients {
         self.all.lock().remove(&id);
     }
 
-    /// All of them, by age.
+    /// Returns all clients, by age.
     pub(crate) fn all(&self) -> Vec<Arc<Peer>> {
         self.all.lock().values().cloned().collect()
     }

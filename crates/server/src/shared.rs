@@ -25,16 +25,16 @@ pub(crate) struct Shared {
     pub(crate) channels: Channels,
     pub(crate) counters: Counters,
     pub(crate) parameters: Parameters,
-    /// Where it listens.
+    /// The addresses that it listens on.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) since: Instant,
-    /// Told when a client asks the server to end.
+    /// Notified when a client asks the server to end.
     pub(crate) shutdown: Notify,
 }
 
 impl Shared {
     /// # Errors
-    /// Those of making the keyspaces that values are kept in.
+    /// Those of making the keyspaces of values.
     pub(crate) fn new(
         db: Db,
         config: Config,

@@ -26,7 +26,7 @@ pub struct ServerStats {
     pub expired: u64,
     /// Bytes of requests and replies under way.
     pub buffer_bytes: u64,
-    /// Of each command that was called.
+    /// The counters of each command that was called.
     pub commands: Vec<CommandStats>,
 }
 
@@ -45,7 +45,7 @@ impl Watch {
         Watch(Arc::clone(served))
     }
 
-    /// The counters as they are now.
+    /// Returns the counters as they are now.
     pub fn stats(&self) -> ServerStats {
         let (shared, counters) = (&self.0.shared, &self.0.shared.counters);
         let commands = counters.commands().into_iter().filter(|(_, of)| of.calls() > 0);

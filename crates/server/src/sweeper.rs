@@ -1,7 +1,7 @@
 //! Deletes collections whose deadline has passed. (Strings expire by the engine's own clock.)
 //!
-//! Owns: when it looks, and how much at once. Never does: decide whether a reader still sees them:
-//! each judges by the deadline itself.
+//! Owns: the size of a round. Never does: decide whether a reader still sees them: each judges by
+//! the deadline itself.
 
 use crate::clock;
 use crate::data::head::{Head, Kind};
@@ -15,11 +15,11 @@ use crate::fault::Outcome;
 use std::ops::Bound;
 use windrow::Batch;
 
-/// Collections that are deleted in one go, before others are let in.
+/// The most collections that are deleted in one round, before other work.
 const ROUND: usize = 256;
 
-/// Deletes what expired behind the row `after`; how many there were, and the last row that was looked at
-/// if there may be more. Rows that another program wrote, and that mean nothing, are passed by.
+/// Deletes the collections that expired after the row `after`. Returns their number, and the last
+/// row that was looked at if there may be more. Meaningless rows of another program are skipped.
 pub(crate) fn sweep(store: &Store, after: Option<Vec<u8>>) -> Outcome<(u64, Option<Vec<u8>>)> {
     let now_ms = clock::wall_ms();
     let behind = deadline_row(now_ms.saturating_add(1), b"");
@@ -43,7 +43,7 @@ pub(crate) fn sweep(store: &Store, after: Option<Vec<u8>>) -> Outcome<(u64, Opti
                 view.remove_collection(key, &head)?;
                 deleted += 1;
             }
-            // It was written since, with another deadline or none.
+            // The key was written since, with another deadline or none.
             _ => {}
         }
         view.delete_row(Space::Deadlines, row);
@@ -91,7 +91,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(Db::open(dir.path()).unwrap()).unwrap();
         let deadlines = store.spaces.get(Space::Deadlines);
-        // More than a round of them, before one that is due: too short, and of a head that is none.
+        // More than a round of invalid rows before one that is due: too short, and without a valid
+        // head.
         for row in 0..ROUND as u16 + 10 {
             deadlines.put([&[0; 4][..], &row.to_be_bytes()].concat(), "").unwrap();
         }

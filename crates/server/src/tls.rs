@@ -1,6 +1,7 @@
-//! Connections that nobody else can read.
+//! Encrypted connections.
 //!
-//! Owns: the certificate and the key, and what is wrong with them. Never does: ask clients for one.
+//! Owns: the certificate and the key, and the messages about faults in them. Never does: ask
+//! clients for a certificate.
 
 use crate::config::Tls;
 use std::path::Path;
@@ -11,10 +12,10 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Takes connections in, by TLS 1.2 or 1.3.
+/// Makes the acceptor of connections by TLS 1.2 or 1.3.
 ///
 /// # Errors
-/// A sentence that says which file is no good, and why.
+/// A sentence that names the bad file, and the reason.
 pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
     let wrong = |what: &str, path: &Path, why: &dyn std::fmt::Display| {
         format!("{what} {}: {why}; it has to be in PEM", path.display())

@@ -7,7 +7,7 @@ use super::command::{Command, READ, WRITE, keyed, keyed_at};
 use super::strings::{check_len, range};
 use crate::fault::{Outcome, SYNTAX, fail};
 
-/// As many bits as the longest string has.
+/// The number of bits of the longest string.
 const BITS_MAX: u64 = 512 << 23;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -74,7 +74,7 @@ fn getbit(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Whether places are those of bits: `BYTE` or `BIT`.
+/// Returns whether places are those of bits: `BYTE` or `BIT`.
 fn is_of_bits(arg: Option<&&[u8]>) -> Outcome<bool> {
     match arg {
         None => Ok(false),
@@ -84,7 +84,7 @@ fn is_of_bits(arg: Option<&&[u8]>) -> Outcome<bool> {
     }
 }
 
-/// The bits from `begin` to `end`, as places of bytes or of bits say.
+/// Returns the bits from `begin` to `end`, which are places of bytes or of bits.
 fn bits(string: &[u8], (begin, end): (i64, i64), is_of_bits: bool) -> std::ops::Range<u64> {
     let unit = if is_of_bits { 1 } else { 8 };
     let places = range(begin, end, string.len() * 8 / unit);
@@ -137,7 +137,7 @@ fn bitpos(call: &mut Call<'_, '_>) -> Outcome {
     let skipped = if wanted { 0 } else { u8::MAX };
     let mut at = range.start;
     while at < range.end {
-        // Eight at once that cannot be it.
+        // Eight bits at once, all with the other value.
         if at.is_multiple_of(8) && at + 8 <= range.end && string[(at / 8) as usize] == skipped {
             at += 8;
         } else if bit_of(&string, at) == wanted {
@@ -147,7 +147,7 @@ fn bitpos(call: &mut Call<'_, '_>) -> Outcome {
             at += 1;
         }
     }
-    // Behind a string without an end that was said there are zeros without end.
+    // A string without a given end is followed by zeros without end.
     let is_behind = !wanted && call.args.len() < 5 && !range.is_empty();
     call.out.int(if is_behind { range.end as i64 } else { -1 });
     Ok(())
@@ -189,7 +189,7 @@ fn bitop(call: &mut Call<'_, '_>) -> Outcome {
 
 // ---- BITFIELD
 
-/// The answer to a number that is too large for its field.
+/// The treatment of a number that is too large for its field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wrap,
@@ -197,7 +197,7 @@ enum Overflow {
     Fail,
 }
 
-/// A field: its width, whether it has a sign, and where it begins.
+/// A field: its width, whether it has a sign, and its first bit.
 #[derive(Clone, Copy)]
 struct Field {
     bits: u32,
@@ -254,7 +254,7 @@ impl Field {
         self.of_raw(raw)
     }
 
-    /// The number that the lowest bits of `raw` are.
+    /// Returns the number in the lowest bits of `raw`.
     fn of_raw(self, raw: u64) -> i64 {
         let unused = 64 - self.bits;
         let shifted = raw << unused;
@@ -267,7 +267,7 @@ impl Field {
         }
     }
 
-    /// A number as it fits; `None` where it does not and nothing is to be written.
+    /// Returns the number as it fits; `None` where it does not and nothing must be written.
     fn fit(self, number: i128, overflow: Overflow) -> Option<i64> {
         let (least, most) = match self.is_signed {
             true => (-(1_i128 << (self.bits - 1)), (1_i128 << (self.bits - 1)) - 1),
@@ -282,7 +282,7 @@ impl Field {
     }
 }
 
-/// The steps of a `BITFIELD`, each with what to do on overflow.
+/// Reads the steps of a `BITFIELD`, each with its treatment of an overflow.
 fn steps(call: &Call<'_, '_>, only_reads: bool) -> Outcome<Vec<(Field, Step, Overflow)>> {
     let mut overflow = Overflow::Wrap;
     let mut steps = Vec::new();
@@ -333,7 +333,7 @@ fn bitfield(call: &mut Call<'_, '_>, only_reads: bool) -> Outcome {
         let (after, reply) = match step {
             Step::Get => (None, Some(before)),
             Step::Set(number) => {
-                // A number without a sign is given as its bits.
+                // A number without a sign is passed as its bits.
                 let after = field.fit(i128::from(number), overflow);
                 (after, after.map(|_| before))
             }

@@ -1,7 +1,7 @@
 //! Commands that wait until a list or a sorted set has an element.
 //!
-//! Owns: what each waits for, and for how long. Never does: wait: the connection does, and runs the
-//! command again when there is something.
+//! Owns: the keys that each waits for, and the time. Never does: wait: the connection does, and
+//! runs the command again when there is something.
 
 use super::call::{Call, float};
 use super::command::{Command, WRITE, keyed_at};
@@ -23,7 +23,7 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed_at("bzmpop", -5, WRITE, (3, -1, 1), bzmpop),
 ];
 
-/// How long is waited: for ever where it is 0.
+/// Reads the time of a wait: for ever if it is 0.
 fn time(arg: &[u8]) -> Outcome<Option<std::time::Duration>> {
     let Some(seconds) = float(arg).ok().filter(|seconds| seconds.is_finite()) else {
         return fail("ERR timeout is not a float or out of range");
@@ -37,7 +37,7 @@ fn time(arg: &[u8]) -> Outcome<Option<std::time::Duration>> {
     }
 }
 
-/// There is nothing yet: the client waits for `keys`, or is told so where it may not wait.
+/// Has the client wait for `keys`, which have nothing yet; where it may not wait, replies so.
 fn block(call: &mut Call<'_, '_>, keys: &[&[u8]], arg: &[u8], is_array: bool) -> Outcome {
     let time = time(arg)?;
     if call.view.is_within {
@@ -83,7 +83,7 @@ fn brpoplpush(call: &mut Call<'_, '_>) -> Outcome {
 fn move_or_block(call: &mut Call<'_, '_>, from_end: End, to_end: End, timeout: &[u8]) -> Outcome {
     time(timeout)?;
     let (from, to) = (call.args[1], call.args[2]);
-    // The other list's kind matters once there is something to move.
+    // The other list's kind is checked once there is something to move.
     let list = call.looked_for(call.view.collection(from, Kind::List))?;
     let moved = match list.is_some() {
         true => move_one(&mut call.view, (from, from_end), (to, to_end))?,

@@ -1,6 +1,7 @@
 //! One command of one client, while it is run.
 //!
-//! Owns: what a command may reach, and reading its arguments. Never does: decide what is run.
+//! Owns: the parts of the server that a command may reach, and reading its arguments. Never does:
+//! decide which command runs.
 
 use crate::client::Client;
 use crate::data::view::View;
@@ -20,12 +21,12 @@ pub(crate) struct Call<'c, 'v> {
 }
 
 impl<'c> Call<'c, '_> {
-    /// The first key, of a command that has one.
+    /// Returns the first key, of a command that has one.
     pub(crate) fn key(&self) -> &'c [u8] {
         self.args[1]
     }
 
-    /// An argument.
+    /// Returns an argument.
     ///
     /// # Errors
     /// `syntax error` where there is none.
@@ -33,26 +34,26 @@ impl<'c> Call<'c, '_> {
         self.args.get(place).copied().map_or_else(|| fail(SYNTAX), Ok)
     }
 
-    /// An integer.
+    /// Returns an integer argument.
     ///
     /// # Errors
-    /// `syntax error`, or that it is none.
+    /// `syntax error` where there is none, and the error of a text that is no integer.
     pub(crate) fn int(&self, place: usize) -> Outcome<i64> {
         int(self.arg(place)?)
     }
 
-    /// A floating-point number.
+    /// Returns a floating-point argument.
     ///
     /// # Errors
-    /// `syntax error`, or that it is none.
+    /// `syntax error` where there is none, and the error of a text that is no number.
     pub(crate) fn float(&self, place: usize) -> Outcome<f64> {
         float(self.arg(place)?)
     }
 
-    /// Called once for every element of a reply that may be long.
+    /// Checks the length of a reply; called for every element of one that may be long.
     ///
     /// # Errors
-    /// That the reply is longer than the server may keep.
+    /// A reply longer than the server may keep.
     pub(crate) fn check_room(&self) -> Outcome {
         if self.out.len() <= self.shared.config.reply_bytes_max {
             return Ok(());
@@ -64,8 +65,8 @@ impl<'c> Call<'c, '_> {
         ))
     }
 
-    /// Takes over the result of a look-up. For a command that has waited, another kind of value at its key is
-    /// no error: it goes on waiting.
+    /// Returns the result of a look-up. For a command that has waited, another kind of value at its
+    /// key is no error: it goes on waiting.
     pub(crate) fn looked_for<T: Default>(&self, found: Outcome<T>) -> Outcome<T> {
         match found {
             Err(fault) if self.client.is_woken && fault.0 == WRONG_TYPE => Ok(T::default()),
@@ -73,10 +74,10 @@ impl<'c> Call<'c, '_> {
         }
     }
 
-    /// Compares the length that an array's head said with the number of elements that followed.
+    /// Compares the length in an array's head with the number of elements that followed.
     ///
     /// # Errors
-    /// That they differ: the client would take what comes next for elements.
+    /// A difference: the client would take the next reply for elements.
     pub(crate) fn check_count(&self, said: u64, followed: u64) -> Outcome {
         if said == followed {
             return Ok(());
@@ -88,30 +89,30 @@ impl<'c> Call<'c, '_> {
         ))
     }
 
-    /// The wrong number of arguments.
+    /// Fails with the error of a wrong number of arguments.
     pub(crate) fn wrong_number<T>(&self) -> Outcome<T> {
         let name = String::from_utf8_lossy(self.args[0]).to_ascii_lowercase();
         fail(format!("ERR wrong number of arguments for '{name}' command"))
     }
 }
 
-/// An integer.
+/// Reads an integer.
 ///
 /// # Errors
-/// That it is none.
+/// A text that is no integer.
 pub(crate) fn int(arg: &[u8]) -> Outcome<i64> {
     parse_i64(arg).map_or_else(|| fail(NOT_INTEGER), Ok)
 }
 
-/// A floating-point number.
+/// Reads a floating-point number.
 ///
 /// # Errors
-/// That it is none.
+/// A text that is no number.
 pub(crate) fn float(arg: &[u8]) -> Outcome<f64> {
     parse_f64(arg).map_or_else(|| fail(NOT_FLOAT), Ok)
 }
 
-/// Whether an argument is this word, in whatever case.
+/// Returns whether an argument is this word, in upper or lower case.
 pub(crate) fn is(arg: &[u8], word: &str) -> bool {
     arg.eq_ignore_ascii_case(word.as_bytes())
 }

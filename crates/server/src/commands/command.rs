@@ -1,6 +1,6 @@
 //! A command's row in the table: its name, its arguments, its keys.
 //!
-//! Owns: the shape of a row of the table. Never does: have a row.
+//! Owns: the form of a row of the table. Never does: hold the rows.
 
 use super::call::Call;
 use crate::fault::Outcome;
@@ -15,15 +15,15 @@ pub(crate) const NO_AUTH: u32 = 1 << 2;
 pub(crate) const EXCLUSIVE: u32 = 1 << 3;
 /// Steers the connection itself: [`crate::session`] runs it.
 pub(crate) const SESSION: u32 = 1 << 4;
-/// Takes as long as there are values.
+/// Takes time in proportion to the number of values.
 pub(crate) const SLOW: u32 = 1 << 5;
 /// May be run by a client that has subscriptions and speaks RESP2.
 pub(crate) const IN_SUBSCRIPTION: u32 = 1 << 7;
-/// Answers by messages, which a client gets that wants no replies.
+/// Answers by messages, which also a client that wants no replies gets.
 pub(crate) const CONFIRMS: u32 = 1 << 8;
 /// Is refused between `MULTI` and `EXEC`.
 pub(crate) const NO_MULTI: u32 = 1 << 9;
-/// Tells others of what was written before it.
+/// Tells other clients of the writes before it.
 pub(crate) const SETTLED: u32 = 1 << 10;
 /// For the server's operator.
 pub(crate) const ADMIN: u32 = 1 << 6;
@@ -31,7 +31,7 @@ pub(crate) const ADMIN: u32 = 1 << 6;
 /// A command.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// In lower case.
+    /// Its name, in lower case.
     pub(crate) name: &'static str,
     /// The number of arguments with the name; negative: the least number.
     pub(crate) arity: i32,
@@ -46,13 +46,13 @@ impl Command {
         self.flags & flag != 0
     }
 
-    /// Whether it takes this number of arguments, with its name.
+    /// Returns whether it takes this number of arguments, with its name.
     pub(crate) fn takes(&self, args: usize) -> bool {
         let arity = self.arity.unsigned_abs() as usize;
         if self.arity < 0 { args >= arity } else { args == arity }
     }
 
-    /// The places of its keys among so many arguments.
+    /// Returns the places of its keys among `args` arguments.
     pub(crate) fn key_places(&self, args: usize) -> impl Iterator<Item = usize> + use<> {
         let (first, last, step) = self.keys;
         let args = i32::try_from(args).unwrap_or(i32::MAX);
@@ -62,7 +62,7 @@ impl Command {
     }
 }
 
-/// A command without keys.
+/// Makes a command without keys.
 pub(crate) const fn plain(
     name: &'static str,
     arity: i32,
@@ -72,7 +72,7 @@ pub(crate) const fn plain(
     Command { name, arity, flags, keys: (0, 0, 0), run }
 }
 
-/// A command whose first argument is its key.
+/// Makes a command whose first argument is its key.
 pub(crate) const fn keyed(
     name: &'static str,
     arity: i32,
@@ -82,7 +82,7 @@ pub(crate) const fn keyed(
     Command { name, arity, flags, keys: (1, 1, 1), run }
 }
 
-/// A command with keys in these places.
+/// Makes a command with keys in these places.
 pub(crate) const fn keyed_at(
     name: &'static str,
     arity: i32,

@@ -54,9 +54,10 @@ fn select(call: &mut Call<'_, '_>) -> Outcome {
 
 fn log_in(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> Outcome {
     let is_right = match &call.shared.config.password {
-        // In a time that does not tell how much of it is right.
+        // The comparison takes a time that does not tell how many bytes are
+        // right.
         Some(right) => password.ct_eq(right.as_bytes()).into(),
-        // The default user of Redis without a password may say any.
+        // Redis' default user without a password accepts any password.
         None => true,
     };
     if !is_right || user != b"default" {
@@ -146,7 +147,7 @@ fn hello(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 /// # Errors
-/// That a name has what would break the lines of `CLIENT LIST`.
+/// A name with characters that would break the lines of `CLIENT LIST`.
 fn check_name(name: &[u8]) -> Outcome {
     if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
         return Ok(());

@@ -1,8 +1,8 @@
 //! A value as bytes, for another server: `DUMP` and `RESTORE`.
 //!
-//! Owns: the layout: `WR1`, the letter of the kind, then for each element two byte strings with their
-//! lengths (u32, little-endian), and a CRC-32C of all of that (little-endian). A string has one
-//! element, whose first part is empty. Never does: read what Redis itself dumps.
+//! Owns: the layout: `WR1`, the letter of the kind, then for each element two byte strings with
+//! their lengths (u32, little-endian), and a CRC-32C of all of that (little-endian). A string has
+//! one element, whose first part is empty. Never does: read a dump of Redis itself.
 
 use super::call::{Call, int, is};
 use super::command::{Command, READ, WRITE, keyed};
@@ -65,13 +65,13 @@ fn dump(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// A part, and what is behind it.
+/// Splits off a part; returns it and the rest.
 fn part(bytes: &[u8]) -> Option<Parts<'_>> {
     let (len, behind) = bytes.split_at_checked(4)?;
     behind.split_at_checked(u32::from_le_bytes(len.try_into().ok()?) as usize)
 }
 
-/// The kind and the elements of a payload; `None` where it is none.
+/// Returns the kind and the elements of a payload; `None` where it is no payload.
 fn parts(payload: &[u8]) -> Option<(Kind, Vec<Parts<'_>>)> {
     let (body, sum) = payload.split_at_checked(payload.len().checked_sub(4)?)?;
     if crc32c::crc32c(body).to_le_bytes() != sum {

@@ -1,6 +1,6 @@
 //! Deadlines of keys: `EXPIRE`, `TTL` and their like.
 //!
-//! Owns: their arguments and replies. Never does: delete what has expired (`sweeper.rs` does).
+//! Owns: their arguments and replies. Never does: delete expired values (`sweeper.rs` does).
 
 use super::call::{Call, is};
 use super::command::{Command, READ, WRITE, keyed};
@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed("persist", 2, WRITE, persist),
 ];
 
-/// When a deadline is set, by the one that there is.
+/// The conditions on the present deadline under which a new one is set.
 #[derive(Default)]
 struct Conditions {
     if_none: bool,
@@ -53,7 +53,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Whether `moment` may follow `before`; a key without a deadline lasts for ever.
+    /// Returns whether `moment` may follow `before`; a key without a deadline lasts for ever.
     fn allow(&self, before: Option<u64>, moment: i64) -> bool {
         let before = before.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
         (!self.if_none || before.is_none())
@@ -85,7 +85,7 @@ fn ttl(call: &mut Call<'_, '_>, unit: Unit) -> Outcome {
                 let begin_ms = if unit.is_absolute { 0 } else { call.view.now_ms };
                 let left_ms =
                     i64::try_from(deadline_ms.saturating_sub(begin_ms)).unwrap_or(i64::MAX);
-                // Seconds are rounded, as Redis rounds what is left; a moment is cut.
+                // Seconds are rounded, as Redis rounds the rest of a time; a moment is truncated.
                 match unit.is_absolute {
                     true => left_ms / unit.ms,
                     false => left_ms.saturating_add(unit.ms / 2) / unit.ms,

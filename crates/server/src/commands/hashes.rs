@@ -33,11 +33,12 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed("hrandfield", -2, READ, hrandfield),
 ];
 
-/// Larger hashes are listed in the order of their fields' bytes, others in that in which fields were added.
+/// Larger hashes are listed in the order of their fields' bytes, others in the order in which
+/// fields were added.
 const ORDERED_FIELDS_MAX: u64 = 512;
 const ORDERED_BYTES_MAX: usize = 1 << 20;
 
-/// A field's value, of a hash that may have none.
+/// Returns a field's value; `head` may be that of an empty hash.
 fn field(call: &Call<'_, '_>, head: &Head, field: &[u8]) -> Outcome<Option<Field>> {
     if head.is_empty() {
         return Ok(None);
@@ -46,7 +47,7 @@ fn field(call: &Call<'_, '_>, head: &Head, field: &[u8]) -> Outcome<Option<Field
     Ok(row.map(Field::decode).transpose()?)
 }
 
-/// Sets a field; whether it is new.
+/// Sets a field; returns whether it is new.
 fn set(call: &mut Call<'_, '_>, head: &mut Head, name: &[u8], value: &[u8]) -> Outcome<bool> {
     let before = field(call, head, name)?;
     let order = before.as_ref().map_or(head.next as u32, Field::order);
@@ -108,7 +109,8 @@ fn hmget(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The rows of a small hash in the order in which its fields were added; `None` of a large one.
+/// Returns the rows of a small hash in the order in which its fields were added; `None` for a large
+/// one.
 fn in_order(call: &Call<'_, '_>, head: &Head) -> Outcome<Option<Vec<(Slice, Field)>>> {
     if head.len() > ORDERED_FIELDS_MAX {
         return Ok(None);

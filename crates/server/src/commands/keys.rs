@@ -1,7 +1,7 @@
-//! Keys, whatever they have: `DEL`, `RENAME`, `KEYS` and their like.
+//! Keys with values of any kind: `DEL`, `RENAME`, `KEYS` and their like.
 //!
-//! Owns: their arguments and replies. Never does: know what is in a value (`scans.rs` walks keys,
-//! `expiry.rs` has deadlines).
+//! Owns: their arguments and replies. Never does: know the contents of a value (`scans.rs` walks
+//! keys, `expiry.rs` has deadlines).
 
 use super::call::{Call, is};
 use super::command::{Command, EXCLUSIVE, READ, SLOW, WRITE, keyed, keyed_at, plain};
@@ -16,7 +16,7 @@ use crate::fault::{NO_KEY, Outcome, SYNTAX, fail};
 use crate::glob::Pattern;
 use std::ops::Bound;
 
-/// Up to so many keys are counted one by one; of more it is said about how many there are.
+/// Up to this number, keys are counted one by one; of more the reply is an estimate.
 const COUNTED_MAX: u64 = 1_000_000;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -61,7 +61,7 @@ fn kind(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Gives `to` what `from` has; `to` has nothing.
+/// Copies the value of `from` to `to`, which has none.
 fn copy_value(view: &mut View<'_>, from: &[u8], to: &[u8], value: &Value) -> Outcome {
     let head = match value {
         Value::String(string, deadline_ms) => return view.set_string(to, string, *deadline_ms),
@@ -132,7 +132,7 @@ fn copy(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 /// # Errors
-/// That there is no database of that number: there is one, 0.
+/// Any number but 0: there is no other database.
 pub(super) fn check_database(number: i64) -> Outcome {
     if number == 0 { Ok(()) } else { fail("ERR DB index is out of range: there is database 0") }
 }
@@ -161,7 +161,7 @@ fn keys(call: &mut Call<'_, '_>) -> Outcome {
                 found.push(key);
             }
             if bytes > call.shared.config.reply_bytes_max {
-                // There is no room for what has been found.
+                // There is no room for more keys.
                 break;
             }
         }
@@ -174,8 +174,8 @@ fn keys(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// A key near a place that chance chooses: between the first and the last one, as if they were
-/// numbers. Where keys are few, each is as likely.
+/// Replies with a key near a random place between the first and the last key, taken as numbers.
+/// Where keys are few, all are equally likely.
 fn randomkey(call: &mut Call<'_, '_>) -> Outcome {
     const FEW: usize = 64;
     let mut random = Random::new();
@@ -243,9 +243,9 @@ fn flush(call: &mut Call<'_, '_>) -> Outcome {
 
 // ---- OBJECT
 
-/// The name that Redis has for how it would keep a value. Here all are rows.
+/// Returns Redis' name for the way in which it would keep a value. Here all are rows.
 fn encoding(value: &Value) -> &'static str {
-    /// Up to so many elements Redis keeps a collection in one piece.
+    /// Redis keeps a collection of up to this number of elements in one piece.
     const SMALL: u64 = 128;
     match value {
         Value::String(string, _) if super::call::int(string).is_ok() => "int",

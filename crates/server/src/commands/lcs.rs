@@ -1,19 +1,19 @@
-//! `LCS`: what two strings have in common, in the same order.
+//! `LCS`: the longest common subsequence of two strings.
 //!
-//! Owns: the table of lengths and the way back through it. Never does: take more memory than a few
-//! strings are worth.
+//! Owns: the table of lengths and the path back through it. Never does: take more memory than
+//! [`CELLS_MAX`] cells.
 
 use super::call::{Call, int, is};
 use super::command::{Command, READ, keyed_at};
 use crate::fault::{Fault, Outcome, SYNTAX, WRONG_TYPE, fail};
 use std::ops::Range;
 
-/// Cells of the table.
+/// The most cells of the table.
 const CELLS_MAX: usize = 16 << 20;
 
 pub(super) const COMMANDS: &[Command] = &[keyed_at("lcs", -3, READ, (1, 2, 1), lcs)];
 
-/// A stretch that both strings have.
+/// A stretch that is in both strings.
 struct Match {
     a: Range<usize>,
     b: Range<usize>,
@@ -93,7 +93,7 @@ fn lcs(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The longest common subsequence, and its stretches from the last to the first.
+/// Returns the longest common subsequence, and its stretches from the last to the first.
 fn common(a: &[u8], b: &[u8]) -> (Vec<u8>, Vec<Match>) {
     let width = b.len() + 1;
     let mut lengths = vec![0_u32; (a.len() + 1) * width];

@@ -1,6 +1,7 @@
 //! Lists: `LPUSH`, `LRANGE` and their like.
 //!
-//! Owns: their arguments and replies, and positions. Never does: wait (`blocking.rs` has what waits).
+//! Owns: their arguments and replies, and positions. Never does: wait (`blocking.rs` has the
+//! commands that do).
 
 use super::call::{Call, int, is};
 use super::command::{Command, READ, WRITE, keyed, keyed_at};
@@ -43,7 +44,7 @@ pub(super) enum End {
 
 impl End {
     /// # Errors
-    /// `syntax error` for another word than `LEFT` and `RIGHT`.
+    /// `syntax error` for a word other than `LEFT` and `RIGHT`.
     pub(super) fn of(word: &[u8]) -> Outcome<End> {
         match word {
             word if is(word, "LEFT") => Ok(End::Left),
@@ -57,7 +58,7 @@ fn row(key: &[u8], position: u64) -> Vec<u8> {
     element::row(key, &position.to_be_bytes())
 }
 
-/// The elements at these positions, from the left.
+/// Returns the elements at these positions, from the left.
 fn elements(view: &View<'_>, key: &[u8], positions: Range<u64>) -> Outcome<Vec<Slice>> {
     let (from, to) = (row(key, positions.start), row(key, positions.end));
     let rows = view.rows(Space::Lists, Bound::Included(from), Bound::Excluded(to));
@@ -65,7 +66,7 @@ fn elements(view: &View<'_>, key: &[u8], positions: Range<u64>) -> Outcome<Vec<S
     Ok(values.collect::<windrow::Result<_>>()?)
 }
 
-/// Adds elements at an end, one after the other; how many there are then.
+/// Adds elements at an end, one after the other; returns the new length.
 pub(super) fn push_all(
     view: &mut View<'_>,
     key: &[u8],
@@ -168,7 +169,7 @@ fn llen(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The position that a place names, from the right where it is negative.
+/// Returns the position of a place, which counts from the right where it is negative.
 fn position(head: &Head, place: i64) -> Option<u64> {
     let len = i64::try_from(head.len()).unwrap_or(i64::MAX);
     let place = if place < 0 { place.checked_add(len)? } else { place };
@@ -199,7 +200,7 @@ fn lset(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The positions that a first and a last place name.
+/// Returns the positions from a first to a last place.
 fn positions(head: &Head, first: i64, last: i64) -> Range<u64> {
     let places = range(first, last, usize::try_from(head.len()).unwrap_or(usize::MAX));
     head.first + places.start as u64..head.first + places.end as u64
@@ -287,7 +288,7 @@ fn lrem(call: &mut Call<'_, '_>) -> Outcome {
         false => (0..all.len()).filter(is_it).take(limit).collect(),
     };
     if let Some(first) = removed.iter().min().copied() {
-        // Elements behind the first of them move to the left.
+        // Elements after the first of them move to the left.
         let gone: std::collections::HashSet<usize> = removed.iter().copied().collect();
         let mut position = head.first + first as u64;
         for place in (first..all.len()).filter(|place| !gone.contains(place)) {
@@ -410,10 +411,10 @@ fn lmove(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The arguments behind the keys of `LMPOP` and its like: an end, and a count.
+/// Reads the arguments after the keys of `LMPOP` and its like: an end, and a count.
 ///
 /// # Errors
-/// `syntax error`, and that a count is not above 0.
+/// `syntax error`, and a count that is not above 0.
 pub(super) fn end_and_count(rest: &[&[u8]]) -> Outcome<(End, u64)> {
     match rest {
         [end] => Ok((End::of(end)?, 1)),
@@ -425,7 +426,8 @@ pub(super) fn end_and_count(rest: &[&[u8]]) -> Outcome<(End, u64)> {
     }
 }
 
-/// Pops from the first list that has any; whether one had. The number of keys is at `place`.
+/// Pops from the first list that has elements; returns whether one had. The number of keys is at
+/// `place`.
 pub(super) fn lmpop(call: &mut Call<'_, '_>, place: usize) -> Outcome<bool> {
     let (keys, rest) = numbered_keys(call, place)?;
     let (end, count) = end_and_count(rest)?;

@@ -1,6 +1,7 @@
 //! The commands.
 //!
-//! Owns: one file for each kind of value or subject, and the table of all. Never does: talk to a socket.
+//! Owns: one file for each kind of value or subject, and the table of all commands. Never does:
+//! talk to a socket.
 
 mod bits;
 mod blocking;

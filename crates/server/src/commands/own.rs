@@ -23,7 +23,7 @@ fn stats(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// A line a level and run, with how many tables and bytes are in it.
+/// Replies with a line for each level and run, with its numbers of tables and bytes.
 fn tree(call: &mut Call<'_, '_>) -> Outcome {
     let mut text = String::new();
     for keyspace in call.shared.store.db.stats().keyspaces {
@@ -46,7 +46,7 @@ fn compact(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// A copy of the database at a path of the server's machine.
+/// Makes a copy of the database at a path of the server's machine.
 fn checkpoint(call: &mut Call<'_, '_>) -> Outcome {
     let path = str::from_utf8(call.args[1])
         .map_err(|_| Fault("ERR the path is not UTF-8: choose another".into()))?;
@@ -55,7 +55,7 @@ fn checkpoint(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The policy, or another one from now on.
+/// Replies with the policy, or sets another one.
 fn policy(call: &mut Call<'_, '_>) -> Outcome {
     match call.args {
         [_] => {
@@ -75,7 +75,7 @@ fn policy(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Writing goes on, once what had turned it off is gone.
+/// Resumes writing, once the cause of the background error is gone.
 fn resume(call: &mut Call<'_, '_>) -> Outcome {
     call.shared.store.db.resume()?;
     call.out.ok();

@@ -18,7 +18,8 @@ pub(super) const COMMANDS: &[Command] = &[
     plain("pubsub", -2, 0, pubsub),
 ];
 
-/// More would be a way to fill the server's memory.
+/// The most subscriptions of a client: more would be a way to fill the server's
+/// memory.
 const SUBSCRIPTIONS_MAX: usize = 65_536;
 
 fn publish(call: &mut Call<'_, '_>) -> Outcome {

@@ -1,6 +1,6 @@
-//! Elements that chance chooses: `HRANDFIELD`, `SRANDMEMBER` and their like.
+//! Random elements: `HRANDFIELD`, `SRANDMEMBER` and their like.
 //!
-//! Owns: how many, and which. Never does: favour an element.
+//! Owns: the number of elements, and their choice. Never does: favour an element.
 
 use super::call::int;
 use crate::data::element;
@@ -12,10 +12,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Bound;
 use windrow::Slice;
 
-/// No reply has more elements that are drawn again and again.
+/// The most elements of a reply in which an element may come again.
 const DRAWN_MAX: u64 = 1 << 20;
 
-/// Numbers that nobody can guess: SipHash of a counter.
+/// Unpredictable numbers: SipHash of a counter.
 pub(crate) struct Random {
     state: RandomState,
     drawn: u64,
@@ -26,7 +26,7 @@ impl Random {
         Random { state: RandomState::new(), drawn: 0 }
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         let mut hasher = self.state.build_hasher();
         hasher.write_u64(self.drawn);
@@ -35,18 +35,19 @@ impl Random {
     }
 }
 
-/// A count of elements: negative where one may come again.
+/// Reads a count of elements: negative where one may come again.
 ///
 /// # Errors
-/// That it is no integer, or that its negative is none.
+/// A text that is no integer, or an integer that cannot be negated.
 pub(crate) fn count(arg: &[u8], is_doubled: bool) -> Outcome<i64> {
     let count = int(arg)?;
     let least = if is_doubled { i64::MIN / 2 } else { -i64::MAX };
     if count < least { fail(OUT_OF_RANGE) } else { Ok(count) }
 }
 
-/// So many of the `len` rows that begin with `prefix`, as [`choose`] says. One of very many is the
-/// next behind a place that chance chooses between the first and the last: a walk would be long.
+/// Returns `count` of the `len` rows that begin with `prefix`, as [`choose`] does. A single one of
+/// very many rows is the next after a random place between the first and the last: a walk would be
+/// long.
 ///
 /// # Errors
 /// As [`choose`].
@@ -69,7 +70,7 @@ pub(crate) fn rows(
     Ok(behind.next().transpose()?.into_iter().collect())
 }
 
-/// A place between two keys, as if they were numbers.
+/// Returns a random place between two keys, taken as numbers.
 pub(crate) fn between(first: &[u8], last: &[u8]) -> Vec<u8> {
     let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     let number = |key: &[u8]| {
@@ -82,10 +83,10 @@ pub(crate) fn between(first: &[u8], last: &[u8]) -> Vec<u8> {
     [&first[..shared], &place.to_be_bytes()].concat()
 }
 
-/// So many of `len` rows: `count` different ones, or `-count` of which each may be any.
+/// Chooses from `len` rows: `count` different ones, or `-count` that may repeat.
 ///
 /// # Errors
-/// Those of a read; that a count is too large.
+/// Those of a read; a count that is too large.
 pub(crate) fn choose(
     view: &View<'_>,
     rows: Rows,
@@ -100,7 +101,7 @@ pub(crate) fn choose(
     if count < 0 && wanted > DRAWN_MAX {
         return fail(format!("{OUT_OF_RANGE}, at most {DRAWN_MAX} elements are drawn at once"));
     }
-    // Places among the rows, in their order.
+    // The places among the rows, in ascending order.
     let mut places: Vec<u64> = match count < 0 {
         true => (0..wanted).map(|_| random.below(len)).collect(),
         false if wanted >= len => (0..len).collect(),
@@ -123,7 +124,7 @@ pub(crate) fn choose(
         }
     }
     if count < 0 {
-        // Drawn again and again, they are in no order.
+        // Elements that may repeat are shuffled: they were read in the order of the rows.
         for place in (1..chosen.len()).rev() {
             chosen.swap(place, random.below(place as u64 + 1) as usize);
         }
@@ -131,7 +132,7 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
-/// `wanted` different places of `len`, each set of them as likely (Floyd's method).
+/// Returns `wanted` different places below `len`, each set of them equally likely (Floyd's method).
 fn sample(random: &mut Random, len: u64, wanted: u64) -> Vec<u64> {
     let mut places = std::collections::HashSet::new();
     for end in len - wanted..len {

@@ -1,6 +1,6 @@
-//! Walking what may be too much for one reply: `SCAN`, `HSCAN` and their like.
+//! Walks over more elements than one reply may have: `SCAN`, `HSCAN` and their like.
 //!
-//! Owns: their options and where they go on. Never does: keep anything open between two calls.
+//! Owns: their options and their positions. Never does: keep anything open between two calls.
 
 use super::call::{Call, int, is};
 use super::command::{Command, READ, keyed, plain};
@@ -16,7 +16,7 @@ use crate::protocol::number::print_f64;
 use std::ops::Bound;
 
 const COUNT_DEFAULT: usize = 10;
-/// A call looks at no more, however much it is asked for.
+/// The most elements that a call looks at, for any `COUNT`.
 const COUNT_MAX: usize = 100_000;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[Command] = &[
 /// The options of a scan.
 struct Scan<'p> {
     number: u64,
-    /// The last key that the client has been given.
+    /// The last key that the client was sent.
     after: Option<Vec<u8>>,
     pattern: Option<Pattern<'p>>,
     count: usize,
@@ -82,7 +82,7 @@ impl<'p> Scan<'p> {
         self.pattern.as_ref().is_none_or(|pattern| pattern.matches(text))
     }
 
-    /// The head of the reply: where to go on, 0 at the end.
+    /// Writes the head of the reply: the number of the next call, 0 at the end.
     fn reply(&self, call: &mut Call<'_, '_>, last: Option<&[u8]>) {
         let number = last.map_or(0, |last| call.shared.positions.add(last, self.number));
         call.out.array(2);

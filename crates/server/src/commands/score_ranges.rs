@@ -1,6 +1,6 @@
 //! Ranges of sorted sets: by place, by score, by member.
 //!
-//! Owns: how a range is said, and walking it. Never does: change a score.
+//! Owns: the forms of a range, and the walk over it. Never does: change a score.
 
 use super::call::{Call, int, is};
 use super::command::{Command, READ, WRITE, keyed, keyed_at};
@@ -41,7 +41,7 @@ enum By {
     Member,
 }
 
-/// A range, as it was asked for.
+/// A range as it was requested.
 #[derive(Clone, Copy, Debug)]
 struct Asked<'c> {
     by: By,
@@ -49,13 +49,14 @@ struct Asked<'c> {
     first: &'c [u8],
     last: &'c [u8],
     skipped: i64,
-    /// Negative: all.
+    /// The most elements; negative: all.
     limit: i64,
     has_scores: bool,
 }
 
 impl<'c> Asked<'c> {
-    /// Reads the arguments from `at` on. `fixed`: the command's name says what the ends are.
+    /// Reads the arguments from `at` on. `fixed`: the kind of the ends, where the command's name
+    /// determines it.
     fn of(call: &Call<'c, '_>, at: usize, fixed: Option<(By, bool)>) -> Outcome<Asked<'c>> {
         let (by, is_reversed) = fixed.unwrap_or((By::Place, false));
         let (first, last) = (call.arg(at)?, call.arg(at + 1)?);
@@ -88,13 +89,13 @@ impl<'c> Asked<'c> {
         Ok(asked)
     }
 
-    /// The ends, the least first.
+    /// Returns the ends, the least first.
     fn ends(&self) -> (&'c [u8], &'c [u8]) {
         if self.is_reversed { (self.last, self.first) } else { (self.first, self.last) }
     }
 }
 
-/// A score with whether it is in the range itself.
+/// Reads a score and whether it is in the range itself.
 fn score_end(arg: &[u8]) -> Outcome<(f64, bool)> {
     let (text, is_in) = match arg {
         [b'(', text @ ..] => (text, false),
@@ -106,14 +107,14 @@ fn score_end(arg: &[u8]) -> Outcome<(f64, bool)> {
     }
 }
 
-/// The rows of the scores between two ends; `None` where there can be none.
+/// Returns the rows of the scores between two ends; `None` where there can be none.
 fn between_scores(
     view: &View<'_>,
     key: &[u8],
     (least, most): (&[u8], &[u8]),
 ) -> Outcome<Option<Rows>> {
     let ((least, has_least), (most, has_most)) = (score_end(least)?, score_end(most)?);
-    // Behind all rows of a score.
+    // The first row after all rows of a score.
     let behind = |score: f64| (u64::from_be_bytes(score::encode(score)) + 1).to_be_bytes();
     let from = if has_least { score::encode(least) } else { behind(least) };
     let to = if has_most { behind(most) } else { score::encode(most) };
@@ -124,7 +125,7 @@ fn between_scores(
     Ok(Some(view.rows(Space::Scores, Bound::Included(from), Bound::Excluded(to))))
 }
 
-/// The rows of the members between two ends; `None` where there can be none.
+/// Returns the rows of the members between two ends; `None` where there can be none.
 fn between_members(
     view: &View<'_>,
     key: &[u8],
@@ -158,13 +159,13 @@ fn between_members(
     if is_empty { Ok(None) } else { Ok(Some(view.rows(Space::Members, from, to))) }
 }
 
-/// The members of a range, in the order in which they were asked for.
+/// Returns the members of a range, in the requested order.
 fn select(view: &View<'_>, key: &[u8], asked: &Asked<'_>) -> Outcome<Vec<Scored>> {
     let places = match asked.by {
         By::Place => Some((int(asked.first)?, int(asked.last)?)),
         _ => None,
     };
-    // Ends that are none are an error, whatever the key has.
+    // Invalid ends are an error, whatever value the key has.
     let rows = match asked.by {
         By::Place => None,
         By::Score => between_scores(view, key, asked.ends())?,

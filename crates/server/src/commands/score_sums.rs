@@ -1,6 +1,6 @@
-//! Sorted sets together: `ZUNIONSTORE`, `ZINTER`, `ZDIFF` and their like.
+//! Combinations of sorted sets: `ZUNIONSTORE`, `ZINTER`, `ZDIFF` and their like.
 //!
-//! Owns: weights, what scores come to together, and plain sets as sorted ones with scores of 1. Never
+//! Owns: weights, the aggregation of scores, and plain sets as sorted ones with scores of 1. Never
 //! does: walk ranges.
 
 use super::call::{Call, float, int, is};
@@ -35,7 +35,7 @@ enum Aggregate {
 impl Aggregate {
     fn of(self, a: f64, b: f64) -> f64 {
         match self {
-            // Both infinities together are 0, as in Redis.
+            // The sum of both infinities is 0, as in Redis.
             Aggregate::Sum if (a + b).is_nan() => 0.0,
             Aggregate::Sum => a + b,
             Aggregate::Min => a.min(b),
@@ -44,7 +44,7 @@ impl Aggregate {
     }
 }
 
-/// The members of a set of either kind.
+/// Returns the members of a set of either kind.
 fn members(view: &View<'_>, key: &[u8]) -> Outcome<Vec<Scored>> {
     match view.value(key)? {
         None => Ok(Vec::new()),
@@ -59,7 +59,7 @@ fn members(view: &View<'_>, key: &[u8]) -> Outcome<Vec<Scored>> {
     }
 }
 
-/// The members of all sets together, in the order of scores and then of members.
+/// Returns the members of the combined sets, in the order of scores and then of members.
 fn combine(
     view: &View<'_>,
     keys: &[&[u8]],
@@ -97,7 +97,7 @@ fn combine(
     Ok(found)
 }
 
-/// The members that the arguments from `place` on ask for; and whether with scores.
+/// Returns the members that the arguments from `place` on ask for, and whether with scores.
 fn asked(call: &Call<'_, '_>, place: usize, operation: Operation) -> Outcome<(Vec<Scored>, bool)> {
     let is_store = place == 2;
     let name = String::from_utf8_lossy(call.args[0]).to_ascii_lowercase();

@@ -12,7 +12,7 @@ use crate::glob::Pattern;
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-/// The version whose commands these are.
+/// The version of Redis whose commands these are.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -34,7 +34,7 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed_at("memory", -2, READ | SLOW, (2, 2, 1), memory),
 ];
 
-/// The sections of `INFO`.
+/// Returns the sections of `INFO`.
 fn sections(call: &Call<'_, '_>) -> Vec<(&'static str, String)> {
     let shared = call.shared;
     let (stats, counters) = (shared.store.db.stats(), &shared.counters);
@@ -105,7 +105,7 @@ fn sections(call: &Call<'_, '_>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// About how many keys there are: `INFO` is asked for often, and `DBSIZE` counts.
+/// Returns an estimate of the number of keys: `INFO` is asked for often, and `DBSIZE` counts.
 fn keyspace(call: &Call<'_, '_>) -> String {
     use crate::data::space::Space;
     let spaces = &call.shared.store.spaces;
@@ -124,7 +124,7 @@ fn info(call: &mut Call<'_, '_>) -> Outcome {
     let mut text = String::new();
     for (name, lines) in sections(call) {
         let is_wanted = match wanted {
-            // As in Redis, what each command has cost is not said unasked.
+            // As in Redis, the costs of commands are only sent if they are asked for.
             [] => name != "Commandstats",
             names => names.iter().any(|wanted| is_all(wanted) || is(wanted, name)),
         };
@@ -181,7 +181,7 @@ fn config(call: &mut Call<'_, '_>) -> Outcome {
 fn debug(call: &mut Call<'_, '_>) -> Outcome {
     match &call.args[1..] {
         [word, seconds] if is(word, "SLEEP") => {
-            /// Longer, it would be a way to keep a thread for ever.
+            /// The longest sleep: a longer one would be a way to keep a thread for ever.
             const SECONDS_MAX: f64 = 60.0;
             let seconds = super::call::float(seconds)?.clamp(0.0, SECONDS_MAX);
             clock::sleep(std::time::Duration::from_secs_f64(seconds));
@@ -209,7 +209,7 @@ fn lastsave(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Redis writes a snapshot of everything; here a sync does as much.
+/// Syncs the database, where Redis writes a snapshot of everything: both make it durable.
 fn save(call: &mut Call<'_, '_>) -> Outcome {
     call.shared.store.db.sync()?;
     if is(call.args[0], "BGSAVE") {
@@ -220,7 +220,7 @@ fn save(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Answers as a server does that has nothing of the kind: programs ask as a matter of course.
+/// Answers as a server that has nothing of the kind: programs ask as a matter of course.
 fn none_of(call: &mut Call<'_, '_>, words: &[&str]) -> Outcome {
     let word = call.args[1];
     if !words.iter().any(|known| is(word, known)) {

@@ -1,7 +1,7 @@
 //! Sets: `SADD`, `SINTER` and their like.
 //!
-//! Owns: their arguments and replies, and what several sets have together. Never does: know how rows
-//! are laid out.
+//! Owns: their arguments and replies, and the combination of sets. Never does: know how rows are
+//! laid out.
 
 use super::call::{Call, int, is};
 use super::command::{Command, READ, WRITE, keyed, keyed_at};
@@ -43,7 +43,7 @@ fn sadd(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Adds members; how many are new.
+/// Adds members; returns how many are new.
 fn add(view: &mut View<'_>, key: &[u8], members: &[&[u8]]) -> Outcome<i64> {
     let mut head = view.collection_to_write(key, Kind::Set)?;
     let mut added = 0;
@@ -66,7 +66,7 @@ fn srem(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Removes members; how many there were.
+/// Removes members; returns how many were in the set.
 fn remove(view: &mut View<'_>, key: &[u8], members: &[&[u8]]) -> Outcome<i64> {
     let Some(mut head) = view.collection(key, Kind::Set)? else { return Ok(0) };
     let mut removed = 0;
@@ -172,7 +172,7 @@ fn smove(call: &mut Call<'_, '_>) -> Outcome {
 
 // ---- several sets
 
-/// A way in which several sets become one.
+/// An operation that combines several sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Union,
@@ -180,7 +180,7 @@ pub(super) enum Operation {
     Diff,
 }
 
-/// The members of what sets come to together, in their order, to `visit`, which says whether to go
+/// Passes the members of the combined sets, in their order, to `visit`, which returns whether to go
 /// on.
 fn combine(
     view: &View<'_>,
@@ -198,7 +198,7 @@ fn combine(
     if operation == Operation::Diff && heads[0].1.is_empty() {
         return Ok(());
     }
-    // All are in the same order: one walk over them together.
+    // All are in one order: one walk over them together.
     let mut walks: Vec<(&[u8], Peekable<Rows>)> = Vec::new();
     for (key, _) in heads.iter().filter(|(_, head)| !head.is_empty()) {
         walks.push((key, view.rows_of(Space::Sets, &element::prefix(key)).peekable()));
@@ -278,7 +278,7 @@ fn reply_combined(call: &mut Call<'_, '_>, operation: Operation) -> Outcome {
         call.out.bulk(member);
         call.check_room()?;
     }
-    // Where it ended early, the reply has no room for what it has so far.
+    // If it ended early, the reply has no room for the members so far.
     if bytes > bytes_max { call.check_room() } else { Ok(()) }
 }
 
@@ -314,10 +314,11 @@ fn sintercard(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The most that are counted, by what follows the keys: without `LIMIT`, and with 0, all.
+/// Reads the most that are counted from the arguments after the keys: all without `LIMIT`, and with
+/// 0.
 ///
 /// # Errors
-/// `syntax error`, and that it is negative.
+/// `syntax error`, and a negative number.
 pub(super) fn limit(rest: &[&[u8]]) -> Outcome<usize> {
     match rest {
         [] => Ok(usize::MAX),
@@ -333,10 +334,10 @@ pub(super) fn limit(rest: &[&[u8]]) -> Outcome<usize> {
 /// A part of the arguments.
 pub(super) type Args<'c> = &'c [&'c [u8]];
 
-/// The keys whose number is the argument at `place`, and what follows them.
+/// Returns the keys, whose number is the argument at `place`, and the arguments after them.
 ///
 /// # Errors
-/// That there are not so many.
+/// Fewer arguments than that number.
 pub(super) fn numbered_keys<'c>(
     call: &Call<'c, '_>,
     place: usize,

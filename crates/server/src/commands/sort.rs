@@ -1,7 +1,7 @@
 //! `SORT`: the elements of a list, a set or a sorted set in another order.
 //!
-//! Owns: orders by other keys, and what is given instead of the elements. Never does: sort what is not
-//! in memory.
+//! Owns: orders by other keys, and the values that are sent instead of the elements. Never does:
+//! sort elements that are not in memory.
 
 use super::call::{Call, is};
 use super::command::{Command, READ, WRITE, keyed_at};
@@ -65,13 +65,14 @@ impl<'c> Options<'c> {
         Ok(options)
     }
 
-    /// Elements keep the order that they have: `BY` names no key.
+    /// Returns whether elements keep their order: `BY` names no key.
     fn is_unsorted(&self) -> bool {
         self.by.is_some_and(|by| !by.contains(&b'*'))
     }
 }
 
-/// The elements of a value, in their order; of a sorted set backwards where that is asked for.
+/// Returns the elements of a value, in their order; of a sorted set backwards where that is asked
+/// for.
 fn elements(
     view: &View<'_>,
     key: &[u8],
@@ -102,15 +103,15 @@ fn elements(
     Ok((Some(head.kind), found))
 }
 
-/// The value that a pattern names for an element: itself for `#`, else a string, or a field of a hash
-/// behind `->`.
+/// Returns the value that a pattern names for an element: itself for `#`, else a string, or the
+/// field of a hash after `->`.
 fn named(view: &View<'_>, pattern: &[u8], element: &[u8]) -> Outcome<Option<Vec<u8>>> {
     if pattern == b"#" {
         return Ok(Some(element.to_vec()));
     }
     let Some(star) = pattern.iter().position(|byte| *byte == b'*') else { return Ok(None) };
     let arrow = pattern[star..].windows(2).position(|two| two == b"->").map(|at| star + at);
-    // An arrow with nothing behind it is a part of the key.
+    // An arrow at the end is a part of the key.
     let arrow = arrow.filter(|at| at + 2 < pattern.len());
     let end = arrow.unwrap_or(pattern.len());
     let key = [&pattern[..star], element, &pattern[star + 1..end]].concat();

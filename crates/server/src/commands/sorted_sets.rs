@@ -39,14 +39,14 @@ pub(super) enum Edge {
     Max,
 }
 
-/// The row of a member among the scores.
+/// Returns the row of a member among the scores.
 pub(super) fn score_row(key: &[u8], score: f64, member: &[u8]) -> Vec<u8> {
     let mut row = element::row(key, &score::encode(score));
     row.extend_from_slice(member);
     row
 }
 
-/// A member's score.
+/// Returns a member's score.
 pub(super) fn score_of(
     view: &View<'_>,
     key: &[u8],
@@ -60,7 +60,7 @@ pub(super) fn score_of(
     Ok(row.map(|row| score::decode(&row)).transpose()?)
 }
 
-/// Gives a member a score instead of the one it has, if any.
+/// Gives a member a score in place of its present one, if any.
 pub(super) fn put(
     view: &mut View<'_>,
     key: &[u8],
@@ -75,7 +75,7 @@ pub(super) fn put(
     Ok(view.put_row(Space::Scores, &score_row(key, score, member), b"")?)
 }
 
-/// Removes members with their scores, which are there.
+/// Removes members that exist, with their scores.
 pub(super) fn remove(view: &mut View<'_>, key: &[u8], members: &[Scored]) -> Outcome {
     let Some(mut head) = view.collection(key, Kind::SortedSet)? else { return Ok(()) };
     if members.is_empty() {
@@ -89,7 +89,7 @@ pub(super) fn remove(view: &mut View<'_>, key: &[u8], members: &[Scored]) -> Out
     view.put_head(key, &head)
 }
 
-/// Replaces what `key` has by a sorted set of these members, each of which is there once.
+/// Replaces the value of `key` by a sorted set of these members. No member may be given twice.
 pub(super) fn replace(view: &mut View<'_>, key: &[u8], members: &[Scored]) -> Outcome {
     view.remove(key)?;
     if members.is_empty() {
@@ -104,29 +104,29 @@ pub(super) fn replace(view: &mut View<'_>, key: &[u8], members: &[Scored]) -> Ou
     Ok(())
 }
 
-/// The member and the score of a row among the scores.
+/// Returns the member and the score of a row among the scores.
 ///
 /// # Errors
-/// That it has none.
+/// A row without a score.
 pub(super) fn scored(key: &[u8], row: &[u8]) -> Outcome<Scored> {
     let rest = element::rest(key, row);
     let score = score::decode(rest)?;
     Ok((rest.get(8..).unwrap_or_default().to_vec(), score))
 }
 
-/// All rows of the scores, from the least on.
+/// Returns all rows of the scores, from the least on.
 pub(super) fn by_score<'v>(view: &'v View<'_>, key: &[u8]) -> Gather<'v> {
     view.gather(view.rows_of(Space::Scores, &element::prefix(key)))
 }
 
-/// The head of an array of members, and whether each has its score in an array of both.
+/// Writes the head of an array of members; returns whether each has its score in an array of both.
 pub(super) fn begin(out: &mut Reply, len: usize, has_scores: bool) -> bool {
     let is_nested = has_scores && out.dialect == Dialect::Resp3;
     out.array(if has_scores && !is_nested { 2 * len } else { len });
     is_nested
 }
 
-/// An array of members, with their scores or without.
+/// Writes an array of members, with their scores or without.
 pub(super) fn reply(call: &mut Call<'_, '_>, members: &[Scored], has_scores: bool) -> Outcome {
     let is_nested = begin(call.out, members.len(), has_scores);
     for (member, score) in members {
@@ -156,7 +156,7 @@ struct AddOptions {
 }
 
 impl AddOptions {
-    /// The options, and the arguments behind them.
+    /// Reads the options; returns the arguments after them, too.
     fn of<'c>(args: &'c [&'c [u8]]) -> Outcome<(AddOptions, &'c [&'c [u8]])> {
         let mut options = AddOptions::default();
         let mut rest = args;
@@ -337,7 +337,8 @@ fn zpop(call: &mut Call<'_, '_>, edge: Edge) -> Outcome {
     Ok(())
 }
 
-/// Pops from the first sorted set that has any; whether one had. The number of keys is at `place`.
+/// Pops from the first sorted set that has members; returns whether one had. The number of keys is
+/// at `place`.
 pub(super) fn zmpop(call: &mut Call<'_, '_>, place: usize) -> Outcome<bool> {
     let (keys, rest) = numbered_keys(call, place)?;
     let edge = match rest.first() {

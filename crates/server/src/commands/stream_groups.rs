@@ -25,7 +25,7 @@ fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// The group of the arguments that a command begins with: a key and a name.
+/// Returns the group of the arguments that a command begins with: a key and a name.
 ///
 /// # Errors
 /// `NOGROUP` where there is none.
@@ -45,7 +45,7 @@ fn delivery<'k>(call: &Call<'k, '_>) -> Outcome<(Stream, Delivery<'k>)> {
 
 // ---- XGROUP
 
-/// The subcommands, and how many arguments each has, as in the table of commands.
+/// The subcommands, each with its number of arguments, as in the table of commands.
 const OF_XGROUP: &[(&str, i32)] = &[
     ("CREATE", -5),
     ("SETID", -5),
@@ -58,7 +58,7 @@ const OF_XGROUP: &[(&str, i32)] = &[
 /// Finds a subcommand by its word, and checks the number of arguments.
 ///
 /// # Errors
-/// That there is none of that name, or that it has another number of arguments.
+/// An unknown subcommand, or a wrong number of arguments.
 pub(super) fn subcommand(
     call: &Call<'_, '_>,
     known: &[(&'static str, i32)],
@@ -111,8 +111,8 @@ fn xgroup(call: &mut Call<'_, '_>) -> Outcome {
     change(call, name, &stream, group)
 }
 
-/// The arguments of `XGROUP CREATE` and `SETID` behind the group: where it begins, how many entries were read before,
-/// and whether the stream is made.
+/// Reads the arguments of `XGROUP CREATE` and `SETID` after the group: the identifier at which it
+/// begins, the number of entries read before, and whether the stream is made.
 fn position(call: &Call<'_, '_>, last: Id) -> Outcome<(Id, Option<u64>, bool)> {
     let begin = match call.args[4] {
         b"$" => last,
@@ -170,7 +170,7 @@ fn change(call: &mut Call<'_, '_>, name: &str, stream: &Stream, mut group: Group
         "DESTROY" => {
             group.delete(&mut call.view, key);
             call.view.store.watched.touch(key);
-            // Those of its consumers who wait are told.
+            // Its waiting consumers get an error.
             call.view.note_fresh(key);
             call.out.int(1);
         }
@@ -195,11 +195,11 @@ fn change(call: &mut Call<'_, '_>, name: &str, stream: &Stream, mut group: Group
 
 // ---- XREADGROUP
 
-/// Entries that a consumer finds in a stream.
+/// The entries that a consumer finds in a stream.
 enum Found {
     /// New entries.
     New(Vec<Entry>),
-    /// Entries that are pending with it, without fields where they were deleted.
+    /// Entries that are pending with it, without fields if they were deleted.
     Old(Vec<(Id, Option<windrow::Slice>)>),
 }
 
@@ -246,7 +246,8 @@ fn xreadgroup(call: &mut Call<'_, '_>) -> Outcome {
     let mut found = Vec::new();
     for (key, after) in wanted.keys.clone().zip(afters) {
         let key = call.args[key];
-        // Loaded one by one: a stream that is named twice is read twice, and not the same twice.
+        // The groups are loaded one by one: a stream that is named twice is read twice, and gives
+        // different entries.
         let (Some(stream), Some(group)) =
             (Stream::load(&call.view, key)?, Group::load(&call.view, key, name)?)
         else {
@@ -424,7 +425,8 @@ fn xpending(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// How many entries are pending, the first and the last, and how many with each consumer.
+/// Replies with the number of pending entries, the first and the last, and the number of each
+/// consumer.
 fn summary(call: &mut Call<'_, '_>) -> Outcome {
     let (_, delivery) = delivery(call)?;
     let mut all = delivery.pending_from(&call.view, None, Id::ZERO);
@@ -453,14 +455,14 @@ fn summary(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// How `XCLAIM` gives an entry to another consumer.
+/// The options with which `XCLAIM` gives an entry to another consumer.
 #[derive(Default)]
 struct Claim {
     delivered_ms: u64,
     deliveries: Option<u64>,
-    /// Also where it is pending with nobody.
+    /// Whether it is given even if it is pending with no consumer.
     is_forced: bool,
-    /// The reply has no fields, and this is no delivery.
+    /// Whether the reply has no fields, and this is no delivery.
     only_ids: bool,
     last: Option<Id>,
 }
@@ -535,7 +537,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Outcome {
     for id in ids {
         let pending = delivery.pending(&call.view, id)?;
         let Some(entry) = entry(&call.view, key, id)? else {
-            // It was deleted: nobody can process it.
+            // The entry was deleted: no consumer can process it.
             delivery.acknowledge(&mut call.view, id)?;
             continue;
         };
@@ -553,7 +555,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Outcome {
     put_claimed(call, &claimed, claim.only_ids)
 }
 
-/// The least time for which an entry that is claimed was idle.
+/// Reads the least time for which a claimed entry must have been idle.
 fn least(call: &Call<'_, '_>) -> Outcome<u64> {
     match call.int(4) {
         Ok(least) => Ok(u64::try_from(least).unwrap_or(0)),
@@ -571,7 +573,7 @@ fn put_claimed(call: &mut Call<'_, '_>, claimed: &[Entry], only_ids: bool) -> Ou
 }
 
 fn xautoclaim(call: &mut Call<'_, '_>) -> Outcome {
-    /// For each entry that is asked for, so many pending ones are looked at.
+    /// The number of pending entries that are looked at for each entry that is asked for.
     const LOOKED_AT: usize = 10;
     let idle_least_ms = least(call)?;
     let from = begin(call.args[5])?;

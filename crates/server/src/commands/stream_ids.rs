@@ -7,18 +7,18 @@ use crate::fault::{Outcome, fail};
 
 const INVALID_ID: &str = "ERR Invalid stream ID specified as stream command argument";
 
-/// An identifier; one that is a moment alone has this number.
+/// Reads an identifier; a moment alone gets the number `seq`.
 ///
 /// # Errors
-/// That it is none.
+/// A text that is no identifier.
 pub(super) fn id(arg: &[u8], seq: u64) -> Outcome<Id> {
     Id::parse(arg, seq).map_or_else(|| fail(INVALID_ID), Ok)
 }
 
-/// An end of a range: an identifier, a moment, `-` or `+`.
+/// Reads an end of a range: an identifier, a moment, `-` or `+`.
 ///
 /// # Errors
-/// That it is none.
+/// A text that is none of these.
 pub(super) fn bound(arg: &[u8], seq: u64) -> Outcome<Id> {
     match arg {
         b"-" => Ok(Id::ZERO),
@@ -27,10 +27,10 @@ pub(super) fn bound(arg: &[u8], seq: u64) -> Outcome<Id> {
     }
 }
 
-/// The begin of a range, which `(` excludes from it.
+/// Reads the beginning of a range, which `(` excludes from it.
 ///
 /// # Errors
-/// That it is none, and that there is nothing behind it.
+/// An invalid text, and an excluded identifier that has no next.
 pub(super) fn begin(arg: &[u8]) -> Outcome<Id> {
     match arg {
         [b'(', rest @ ..] => match id(rest, 0)?.next() {
@@ -41,10 +41,10 @@ pub(super) fn begin(arg: &[u8]) -> Outcome<Id> {
     }
 }
 
-/// The end of a range, which `(` excludes from it.
+/// Reads the end of a range, which `(` excludes from it.
 ///
 /// # Errors
-/// That it is none, and that there is nothing before it.
+/// An invalid text, and an excluded identifier that has none before it.
 pub(super) fn end(arg: &[u8]) -> Outcome<Id> {
     match arg {
         [b'(', rest @ ..] => match id(rest, u64::MAX)?.before() {

@@ -14,7 +14,7 @@ use crate::protocol::Reply;
 
 pub(super) const COMMANDS: &[Command] = &[keyed_at("xinfo", -2, READ, (2, 2, 1), xinfo)];
 
-/// The subcommands, and how many arguments each has.
+/// The subcommands, each with its number of arguments.
 const OF_XINFO: &[(&str, i32)] = &[("STREAM", -3), ("GROUPS", 3), ("CONSUMERS", 4), ("HELP", 2)];
 
 fn xinfo(call: &mut Call<'_, '_>) -> Outcome {
@@ -51,11 +51,12 @@ fn put_known(out: &mut Reply, number: Option<u64>) {
     }
 }
 
-/// The begin of both forms of `XINFO STREAM`.
+/// Writes the beginning of both forms of `XINFO STREAM`.
 fn put_stream(call: &mut Call<'_, '_>, stream: &Stream) -> Outcome {
     let key = call.args[2];
     let node = call.shared.parameters.number("stream-node-max-entries").unwrap_or(0).max(1) as u64;
-    // As many as Redis would have: nothing here is kept by nodes.
+    // The number of nodes that Redis would have: here entries are not kept in
+    // nodes.
     let first = stream.added.saturating_sub(stream.len());
     let nodes = match stream.len() {
         0 => 0,
@@ -122,7 +123,7 @@ fn full(call: &mut Call<'_, '_>, stream: &Stream, count: usize) -> Outcome {
     Ok(())
 }
 
-/// How far a group has read.
+/// Writes the progress of a group.
 fn put_progress(call: &mut Call<'_, '_>, stream: &Stream, group: &Group) -> Outcome {
     let lag = stream.lag(&call.view, call.args[2], group.last, group.read)?;
     call.out.bulk(b"last-delivered-id");
@@ -134,7 +135,7 @@ fn put_progress(call: &mut Call<'_, '_>, stream: &Stream, group: &Group) -> Outc
     Ok(())
 }
 
-/// A group with what is pending, and with whom.
+/// Writes a group with its pending entries, and their consumers.
 fn put_group(call: &mut Call<'_, '_>, stream: &Stream, group: Group, count: usize) -> Outcome {
     let key = call.args[2];
     let delivery = Delivery::new(key, group);

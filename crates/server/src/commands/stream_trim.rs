@@ -1,9 +1,9 @@
 //! Trimming streams: the options of `XTRIM` and `XADD`.
 //!
-//! Redis keeps entries in nodes of `stream-node-max-entries`, and trims whole nodes where `~` lets it. Here
-//! are no nodes, and what `~` leaves is the same where entries were not deleted one by one.
+//! Redis keeps entries in nodes of `stream-node-max-entries`, and trims whole nodes where `~` lets
+//! it. Here are no nodes, and `~` leaves the same entries where none were deleted one by one.
 //!
-//! Owns: which entries are too many. Never does: reply.
+//! Owns: the choice of the entries that are trimmed. Never does: reply.
 
 use super::call::{Call, int, is};
 use super::stream_ids::id;
@@ -11,27 +11,28 @@ use crate::data::stream::{Stream, entries};
 use crate::data::stream_id::Id;
 use crate::fault::{Outcome, SYNTAX, fail};
 
-/// The entries that are too many.
+/// The bound beyond which entries are trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
-    /// More entries than these.
+    /// The most entries.
     Len(u64),
-    /// Entries with smaller identifiers.
+    /// The least identifier.
     Id(Id),
 }
 
-/// How a stream is trimmed.
+/// The options of a trim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trim {
     bound: Bound,
-    /// Only whole nodes are.
+    /// Whether only whole nodes are trimmed.
     is_about: bool,
-    /// At most so many entries are deleted.
+    /// The most entries that are deleted.
     limit: Option<u64>,
 }
 
 impl Trim {
-    /// Reads the option at a place, and where the next one is. `before` is an option that was read already.
+    /// Reads the option at a place; returns the place of the next one, too. `before` is an option
+    /// that was read already.
     ///
     /// # Errors
     /// `syntax error` and its like.
@@ -79,9 +80,9 @@ impl Trim {
     }
 }
 
-/// Deletes entries that are too many, the oldest ones: how many.
+/// Deletes the oldest entries beyond the bound; returns their number.
 pub(super) fn trim(call: &mut Call<'_, '_>, stream: &mut Stream, trim: &Trim) -> Outcome<u64> {
-    /// More entries are not looked at together.
+    /// The most entries that are looked at together.
     const NODE_MAX: u64 = 4096;
     let key = call.key();
     if !trim.is_about && trim.bound == Bound::Len(0) {
@@ -99,7 +100,7 @@ pub(super) fn trim(call: &mut Call<'_, '_>, stream: &mut Stream, trim: &Trim) ->
         false => u64::MAX,
     };
     let first = stream.added.saturating_sub(stream.len());
-    // Most of those that add an entry find nothing to trim, and need not look.
+    // Most calls that add an entry find nothing to trim, and then read no entry.
     let (mut all, mut trimmed) = (None, 0);
     while stream.len() > 0 {
         let step = match trim.is_about {

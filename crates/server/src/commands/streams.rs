@@ -1,6 +1,6 @@
 //! Streams: `XADD`, `XRANGE`, `XREAD` and their like.
 //!
-//! Owns: their arguments and replies. Never does: know a consumer group (`stream_groups.rs`).
+//! Owns: their arguments and replies. Never does: know a consumer group (`stream_groups.rs` does).
 
 use super::call::{Call, int, is};
 use super::command::{Command, READ, WRITE, keyed, keyed_at};
@@ -22,7 +22,7 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed("xdel", -3, WRITE, xdel),
     keyed("xtrim", -4, WRITE, xtrim),
     keyed("xsetid", -3, WRITE, xsetid),
-    // Which arguments are keys depends on their number: all are locked.
+    // The places of the keys depend on the number of arguments: all are locked.
     keyed_at("xread", -4, READ, (1, -1, 1), xread),
 ];
 
@@ -51,7 +51,7 @@ pub(super) fn put_entries(call: &mut Call<'_, '_>, entries: &[Entry]) -> Outcome
     Ok(())
 }
 
-/// Gathers entries, at most `count`.
+/// Collects entries, at most `count`.
 pub(super) fn gather(
     view: &View<'_>,
     entries: impl Iterator<Item = windrow::Result<Entry>>,
@@ -66,7 +66,7 @@ pub(super) fn gather(
     Ok(gathered)
 }
 
-/// The identifier of a new entry.
+/// Returns the identifier of a new entry.
 fn new_id(arg: &[u8], stream: &Stream, now_ms: u64) -> Outcome<Id> {
     const NO_MORE: &str =
         "ERR The stream has exhausted the last possible ID, unable to add more items";
@@ -243,7 +243,7 @@ fn xsetid(call: &mut Call<'_, '_>) -> Outcome {
 /// The options of `XREAD` and `XREADGROUP`, and the places of the keys; the identifiers follow them.
 pub(crate) struct Wanted {
     pub(crate) count: usize,
-    /// How long to wait, if at all; for ever where it is 0.
+    /// The time to wait, if any; for ever if it is 0.
     pub(crate) block_ms: Option<u64>,
     pub(crate) group: Option<(usize, usize)>,
     pub(crate) acknowledges: bool,
@@ -310,13 +310,13 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// The places of the identifiers.
+    /// Returns the places of the identifiers.
     pub(crate) fn ids(&self) -> std::ops::Range<usize> {
         self.keys.end..self.keys.end + self.keys.len()
     }
 
-    /// Has the client wait for the streams, with `args` as they are to be run then, if it asked for that and
-    /// may.
+    /// Has the client wait for the streams, if it asked for that and may; `args` are the arguments
+    /// of the next attempt.
     pub(crate) fn block(&self, call: &mut Call<'_, '_>, args: Vec<Vec<u8>>) {
         match self.block_ms {
             Some(time) if !call.view.is_within => {
@@ -330,7 +330,7 @@ impl Wanted {
     }
 }
 
-/// Writes what was found in each of several streams: for each a key and its entries, which `put` writes.
+/// Writes the head of several streams' results: for each a key and its entries follow.
 pub(super) fn put_streams(out: &mut Reply, streams: usize) {
     match out.dialect {
         crate::protocol::Dialect::Resp2 => out.array(streams),
@@ -338,7 +338,7 @@ pub(super) fn put_streams(out: &mut Reply, streams: usize) {
     }
 }
 
-/// The begin of what was found in one of them.
+/// Writes the head of one stream's result.
 pub(super) fn put_stream(out: &mut Reply, key: &[u8]) {
     if out.dialect == crate::protocol::Dialect::Resp2 {
         out.array(2);
@@ -348,7 +348,7 @@ pub(super) fn put_stream(out: &mut Reply, key: &[u8]) {
 
 fn xread(call: &mut Call<'_, '_>) -> Outcome {
     let wanted = Wanted::parse(call.args, false)?;
-    // `$` means the last entry as it is now, also when the command is run again.
+    // `$` means the last entry at the first attempt, also when the command is run again.
     let mut again: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.to_vec()).collect();
     let mut found = Vec::new();
     for (key, at) in wanted.keys.clone().zip(wanted.ids()) {

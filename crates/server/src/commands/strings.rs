@@ -9,7 +9,7 @@ use crate::data::value::Value;
 use crate::fault::{Outcome, SYNTAX, WRONG_TYPE, fail};
 use crate::protocol::number::{add_f64, push_i64};
 
-/// The longest string: what a client may send as one argument.
+/// The longest string: the longest argument that a client may send.
 const STRING_BYTES_MAX: usize = 512 << 20;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -216,7 +216,7 @@ fn append(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 /// # Errors
-/// That a string would be too long.
+/// A string that would be too long.
 pub(super) fn check_len(offset: usize, more: usize) -> Outcome {
     if offset.saturating_add(more) > STRING_BYTES_MAX {
         return fail("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
@@ -256,7 +256,8 @@ fn getrange(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// A range that is said by its first and its last place, from the end where they are negative.
+/// Returns the range from a first to a last place, which count from the end where they are
+/// negative.
 pub(super) fn range(begin: i64, end: i64, len: usize) -> std::ops::Range<usize> {
     let len_i64 = i64::try_from(len).unwrap_or(i64::MAX);
     let from_end = |place: i64| if place < 0 { place.saturating_add(len_i64) } else { place };
@@ -292,10 +293,10 @@ fn incrbyfloat(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The sum of two numbers as text.
+/// Returns the sum of two numbers as text.
 ///
 /// # Errors
-/// That one is none, or their sum.
+/// A text that is no number, or a sum that is none.
 pub(super) fn sum(a: &[u8], b: &[u8]) -> Outcome<String> {
     float(a)?;
     float(b)?;

@@ -1,6 +1,6 @@
 //! All commands by name.
 //!
-//! Owns: the names, with those that the settings change. Never does: run one.
+//! Owns: the names, and the changes that the settings make to them. Never does: run one.
 
 use super::command::{ADMIN, Command, NO_AUTH, READ, SLOW, WRITE};
 use super::{
@@ -46,7 +46,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// All of them, some under other names, and without those whose new name is empty.
+    /// Makes the table of all commands, some under other names, and without those whose new name is
+    /// empty.
     ///
     /// # Errors
     /// A sentence about a name that no command has.
@@ -65,12 +66,12 @@ impl Table {
         Ok(Table { by_name })
     }
 
-    /// The names of all commands there are, as `COMMAND` and `INFO` call them.
+    /// Returns the names of all commands, as `COMMAND` and `INFO` call them.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         PARTS.iter().copied().flatten().map(|command| command.name)
     }
 
-    /// The command of that name, in whatever case.
+    /// Finds the command of that name, in upper or lower case.
     pub(crate) fn find(&self, name: &[u8]) -> Option<&'static Command> {
         let mut lower = [0; NAME_BYTES_MAX];
         let lower = lower.get_mut(..name.len())?;
@@ -79,7 +80,7 @@ impl Table {
         self.by_name.get(&*lower).copied()
     }
 
-    /// Those there are, by name.
+    /// Returns all commands, by name.
     pub(crate) fn all(&self) -> Vec<(&[u8], &'static Command)> {
         let all = self.by_name.iter().map(|(name, command)| (name.as_slice(), *command));
         let mut all: Vec<_> = all.collect();
@@ -88,7 +89,7 @@ impl Table {
     }
 }
 
-/// The words that `COMMAND` has for a command's flags.
+/// Returns the words of `COMMAND` for a command's flags.
 pub(crate) fn flag_words(command: &Command) -> Vec<&'static str> {
     [(WRITE, "write"), (READ, "readonly"), (ADMIN, "admin"), (NO_AUTH, "no_auth")]
         .into_iter()

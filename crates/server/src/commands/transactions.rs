@@ -1,4 +1,4 @@
-//! `MULTI`, `EXEC` and their like: what the session itself runs.
+//! `MULTI`, `EXEC` and their like, which the session itself runs.
 //!
 //! Owns: their rows of the table. Never does: run them (`session/dispatch.rs` does, since they run
 //! others).

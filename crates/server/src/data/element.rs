@@ -1,9 +1,10 @@
 //! The keys of a collection's rows.
 //!
 //! Owns: their layout: the length of the collection's key (u32, big-endian), the key, the rest. The
-//! length makes the rows of two collections disjoint ranges. Never does: know what the rest is.
+//! length makes the rows of two collections disjoint ranges. Never does: know the meaning of the
+//! rest.
 
-/// The rows of the collection `key` begin with this.
+/// Returns the prefix of the rows of the collection `key`.
 pub(crate) fn prefix(key: &[u8]) -> Vec<u8> {
     let mut row = Vec::with_capacity(4 + key.len() + 32);
     let len = u32::try_from(key.len()).unwrap_or(u32::MAX);
@@ -12,20 +13,20 @@ pub(crate) fn prefix(key: &[u8]) -> Vec<u8> {
     row
 }
 
-/// The row of `rest` in the collection `key`.
+/// Returns the row of `rest` in the collection `key`.
 pub(crate) fn row(key: &[u8], rest: &[u8]) -> Vec<u8> {
     let mut row = prefix(key);
     row.extend_from_slice(rest);
     row
 }
 
-/// The part of a row's key behind its collection's.
+/// Returns the part of a row's key after its collection's.
 pub(crate) fn rest<'a>(key: &[u8], row: &'a [u8]) -> &'a [u8] {
     row.get(4 + key.len()..).unwrap_or_default()
 }
 
-/// The first key behind all that begin with `prefix`. There is one, since a length of only 255s is
-/// longer than any key may be.
+/// Returns the first key after all that begin with `prefix`. There is one, since a length of only
+/// 255s is longer than any key may be.
 pub(crate) fn end_of(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

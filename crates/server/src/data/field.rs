@@ -1,7 +1,7 @@
-//! The fields of hashes: a value, and when its field was added.
+//! The fields of hashes: a value, and the order in which the field was added.
 //!
-//! Owns: the layout of their rows: the value, then the field's number among all that the hash ever had (u32,
-//! little-endian), by which small hashes are listed. Never does: give out numbers.
+//! Owns: the layout of their rows: the value, then the field's number among all that the hash ever
+//! had (u32, little-endian), by which small hashes are listed. Never does: give out numbers.
 
 use std::ops::Deref;
 use windrow::{Error, Result, Slice};
@@ -14,7 +14,7 @@ pub(crate) struct Field(Slice);
 
 impl Field {
     /// # Errors
-    /// `Corruption` where `row` is none.
+    /// `Corruption` if `row` is no field's.
     pub(crate) fn decode(row: Slice) -> Result<Field> {
         if row.len() >= ORDER_BYTES {
             return Ok(Field(row));
@@ -29,7 +29,7 @@ impl Field {
         [value, &order.to_le_bytes()].concat()
     }
 
-    /// Its number among all that the hash ever had.
+    /// Returns its number among all that the hash ever had.
     pub(crate) fn order(&self) -> u32 {
         let (_, order) = self.0.split_at(self.0.len() - ORDER_BYTES);
         order.try_into().map_or(0, u32::from_le_bytes)

@@ -1,14 +1,14 @@
 //! Consumer groups of a stream: how far each has read, and which entries are not acknowledged.
 //!
-//! Owns: their rows among those of the stream ([`super::stream`]): `g`, the length of the group's name
-//! (u32, big-endian), the name, and then
+//! Owns: their rows among those of the stream ([`super::stream`]): `g`, the length of the group's
+//! name (u32, big-endian), the name, and then
 //!
 //! | behind it | value |
 //! |---|---|
-//! | nothing | the last identifier that was delivered, how many entries that are (i64, -1: unknown), how many are pending |
-//! | `c`, a consumer's name | milliseconds since 1970 when it was seen, how many entries are pending with it |
-//! | `p`, an identifier | a pending entry: milliseconds since 1970 of its delivery, how often it was delivered, the consumer's name |
-//! | `q`, length and name of a consumer, an identifier | nothing: the same by consumer |
+//! | nothing | the last identifier delivered, the number of entries up to it (i64, -1: unknown), the number pending |
+//! | `c`, a consumer's name | milliseconds since 1970 when it was seen, the number of entries pending with it |
+//! | `p`, an identifier | a pending entry: its delivery in ms since 1970, the deliveries so far, the consumer's name |
+//! | `q`, length and name of a consumer, an identifier | nothing: the pending entries by consumer |
 //!
 //! Numbers in values are u64, little-endian. Never does: know a command.
 
@@ -33,9 +33,9 @@ pub(crate) struct Group {
     pub(crate) name: Vec<u8>,
     /// The last identifier that was delivered to one of its consumers.
     pub(crate) last: Id,
-    /// How many entries of the stream that are, if it is known.
+    /// The number of the stream's entries up to it, if that is known.
     pub(crate) read: Option<u64>,
-    /// How many were delivered and not acknowledged.
+    /// The number of entries that were delivered and not acknowledged.
     pub(crate) pending: u64,
 }
 
@@ -62,13 +62,13 @@ fn corrupt() -> Error {
     )
 }
 
-/// Bytes behind their length.
+/// Returns bytes with their length before them.
 fn with_len(bytes: &[u8]) -> Vec<u8> {
     let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     [&len.to_be_bytes()[..], bytes].concat()
 }
 
-/// Bytes behind their length, and the rest.
+/// Splits off bytes with their length before them; returns them and the rest.
 fn split_len(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, behind) = bytes.split_at_checked(4)?;
     behind.split_at_checked(u32::from_be_bytes(len.try_into().ok()?) as usize)
@@ -78,12 +78,12 @@ fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// The rows of a group begin with this.
+/// Returns the prefix of the rows of a group.
 fn prefix(key: &[u8], group: &[u8]) -> Vec<u8> {
     [&element::row(key, &[GROUP])[..], &with_len(group)].concat()
 }
 
-/// A row of a group.
+/// Returns a row of a group.
 fn row(key: &[u8], group: &[u8], mark: u8, rest: &[u8]) -> Vec<u8> {
     [&prefix(key, group)[..], &[mark], rest].concat()
 }
@@ -110,7 +110,7 @@ impl Group {
         (value.len() == Id::BYTES + 16).then(group).flatten().ok_or_else(corrupt)
     }
 
-    /// The group of that name, if the stream has one.
+    /// Loads the group of that name, if the stream has one.
     ///
     /// # Errors
     /// Those of a read, here and below.
@@ -130,7 +130,7 @@ impl Group {
         view.delete_rows(Space::Streams, &prefix(key, &self.name));
     }
 
-    /// Its consumers by name.
+    /// Returns its consumers by name.
     pub(crate) fn consumers(
         &self,
         view: &View<'_>,
@@ -146,7 +146,7 @@ impl Group {
     }
 }
 
-/// The groups of a stream.
+/// Returns the groups of a stream.
 ///
 /// # Errors
 /// Those of a read.
@@ -155,7 +155,7 @@ pub(crate) fn groups(view: &View<'_>, key: &[u8]) -> Outcome<Vec<Group>> {
     let end = element::end_of(&begin);
     let (mut groups, mut from) = (Vec::new(), Bound::Included(begin.clone()));
     loop {
-        // The first row of a group is its own; the others are passed over.
+        // The first row of a group is its own; the others are skipped.
         let first = view.rows(Space::Streams, from, Bound::Excluded(end.clone())).next();
         let Some(first) = first.transpose()? else { return Ok(groups) };
         let (name, _) = split_len(&first.0[begin.len()..]).ok_or_else(corrupt)?;
@@ -184,13 +184,13 @@ impl Pending {
         pending().ok_or_else(corrupt)
     }
 
-    /// How long ago it was delivered.
+    /// Returns the time since it was delivered.
     pub(crate) fn idle_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.delivered_ms)
     }
 }
 
-/// Checks a row of a group that a client brings along, behind the stream's prefix.
+/// Checks a row of a group that a client restores, after the stream's prefix.
 ///
 /// # Errors
 /// `Corruption`.
@@ -208,7 +208,7 @@ pub(crate) fn check(rest: &[u8], value: &[u8]) -> Result<()> {
     }
 }
 
-/// A group with those of its consumers that a command has to do with. Saved at the end.
+/// A group with the consumers that a command changes. It is saved at the end.
 pub(crate) struct Delivery<'k> {
     key: &'k [u8],
     pub(crate) group: Group,
@@ -224,13 +224,13 @@ impl<'k> Delivery<'k> {
         row(self.key, &self.group.name, CONSUMER, name)
     }
 
-    /// Whether there is a consumer of that name.
+    /// Returns whether there is a consumer of that name.
     pub(crate) fn has_consumer(&self, view: &View<'_>, name: &[u8]) -> Outcome<bool> {
         let is_loaded = self.consumers.contains_key(name);
         Ok(is_loaded || view.has_row(Space::Streams, &self.consumer_row(name))?)
     }
 
-    /// A consumer, a new one where there is none.
+    /// Returns a consumer, a new one if there is none.
     fn consumer(&mut self, view: &View<'_>, name: &[u8]) -> Outcome<&mut Consumer> {
         if !self.consumers.contains_key(name) {
             let value = view.row(Space::Streams, &self.consumer_row(name))?;
@@ -240,14 +240,14 @@ impl<'k> Delivery<'k> {
         Ok(self.consumers.entry(name.to_vec()).or_default())
     }
 
-    /// A consumer asks for something; it is made where there is none of that name.
+    /// Notes a request of a consumer, which is made if there is none of that name.
     pub(crate) fn see(&mut self, view: &View<'_>, name: &[u8]) -> Outcome {
         let now_ms = view.now_ms;
         self.consumer(view, name)?.seen_ms = now_ms;
         Ok(())
     }
 
-    /// A pending entry.
+    /// Returns a pending entry.
     pub(crate) fn pending(&self, view: &View<'_>, id: Id) -> Outcome<Option<Pending>> {
         let row = row(self.key, &self.group.name, PENDING, &id.encode());
         let value = view.row(Space::Streams, &row)?;
@@ -273,7 +273,7 @@ impl<'k> Delivery<'k> {
         Ok(view.put_row(Space::Streams, &row, &value)?)
     }
 
-    /// The consumer no longer has that entry.
+    /// Removes an entry from the pending ones of a consumer.
     fn forget(&mut self, view: &mut View<'_>, consumer: &[u8], id: Id) -> Outcome {
         let of_consumer = self.consumer(view, consumer)?;
         of_consumer.pending = of_consumer.pending.saturating_sub(1);
@@ -281,7 +281,7 @@ impl<'k> Delivery<'k> {
         Ok(())
     }
 
-    /// An entry is no longer pending; whether it was.
+    /// Removes a pending entry; returns whether it was pending.
     pub(crate) fn acknowledge(&mut self, view: &mut View<'_>, id: Id) -> Outcome<bool> {
         let Some(pending) = self.pending(view, id)? else { return Ok(false) };
         self.forget(view, &pending.consumer, id)?;
@@ -290,7 +290,7 @@ impl<'k> Delivery<'k> {
         Ok(true)
     }
 
-    /// The identifiers of pending entries from `from` on, of one consumer or of all.
+    /// Returns the identifiers of pending entries from `from` on, of one consumer or of all.
     pub(crate) fn pending_from(
         &self,
         view: &View<'_>,
@@ -306,7 +306,7 @@ impl<'k> Delivery<'k> {
         PendingIds(view.rows(Space::Streams, from, end))
     }
 
-    /// Deletes a consumer and all that is pending with it: how many entries that were.
+    /// Deletes a consumer and its pending entries; returns the number of these.
     pub(crate) fn delete_consumer(&mut self, view: &mut View<'_>, name: &[u8]) -> Outcome<u64> {
         let mut deleted = 0;
         let mut ids = Vec::new();
@@ -322,7 +322,7 @@ impl<'k> Delivery<'k> {
         Ok(deleted)
     }
 
-    /// Writes the group and the consumers that it had to do with.
+    /// Writes the group and the loaded consumers.
     pub(crate) fn save(self, view: &mut View<'_>) -> Outcome {
         for (name, consumer) in &self.consumers {
             let numbers = [consumer.seen_ms.to_le_bytes(), consumer.pending.to_le_bytes()];

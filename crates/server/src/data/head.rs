@@ -1,13 +1,14 @@
-//! The head of a value that is no plain string: what it is, when it expires, how much is in it.
+//! The head of a value that is no plain string: its kind, its deadline, its size.
 //!
 //! Owns: its layout: a letter, the deadline (u64, milliseconds since 1970, 0 for none), then two
-//! u64: of a list the positions of its first element and behind its last, of other collections their
-//! number of elements (of a stream one more) and of a hash the number of fields it ever had, of others 0. All numbers are little-endian. Never does: look at a clock.
+//! u64: of a list the positions of its first element and behind its last, of other collections
+//! their number of elements (of a stream one more) and of a hash the number of fields it ever had,
+//! of others 0. All numbers are little-endian. Never does: look at a clock.
 
 use windrow::{Error, Result};
 
 const BYTES: usize = 25;
-/// Where the first element of a list goes: there is as much room before it as behind it.
+/// The position of the first element of a list: there is as much room before it as behind it.
 const LIST_MIDDLE: u64 = 1 << 63;
 
 /// The kind of a value.
@@ -27,12 +28,12 @@ pub(crate) enum Kind {
     Stream,
 }
 
-/// All of them.
+/// All kinds.
 const KINDS: [Kind; 6] =
     [Kind::String, Kind::Hash, Kind::Set, Kind::List, Kind::SortedSet, Kind::Stream];
 
 impl Kind {
-    /// Its name for `TYPE`.
+    /// Returns its name for `TYPE`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::String => "string",
@@ -47,7 +48,7 @@ impl Kind {
     pub(crate) fn letter(self) -> u8 {
         match self {
             Kind::String => b's',
-            // Not `h`, as which fields had no number: their values would be read cut short.
+            // Not `h`, whose fields had no number: their values would be read cut short.
             Kind::Hash => b'H',
             Kind::Set => b'S',
             Kind::List => b'l',
@@ -65,24 +66,24 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) kind: Kind,
-    /// Milliseconds since 1970.
+    /// The deadline, in milliseconds since 1970.
     pub(crate) deadline_ms: Option<u64>,
-    /// Of a list the position of its first element; of others 0.
+    /// The position of a list's first element; 0 for others.
     pub(crate) first: u64,
-    /// Behind the last position; of others the number of elements.
+    /// The position after a list's last element; the number of elements of others.
     pub(crate) end: u64,
-    /// Of a hash how many fields it ever had; of others 0.
+    /// The number of fields that a hash ever had; 0 for others.
     pub(crate) next: u64,
 }
 
 impl Head {
-    /// The head of a value without elements or deadline.
+    /// Makes the head of a value without elements or deadline.
     pub(crate) fn new(kind: Kind) -> Head {
         let first = if kind == Kind::List { LIST_MIDDLE } else { 0 };
         Head { kind, deadline_ms: None, first, end: first, next: 0 }
     }
 
-    /// How many elements it has.
+    /// Returns the number of its elements.
     pub(crate) fn len(&self) -> u64 {
         self.end - self.first
     }
@@ -109,7 +110,7 @@ impl Head {
     }
 
     /// # Errors
-    /// `Corruption` where `bytes` are no head.
+    /// `Corruption` if `bytes` are no head.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Head> {
         let number = |at: usize| {
             let bytes = bytes.get(at..at + 8)?;

@@ -1,12 +1,12 @@
 //! One command at a time for each key.
 //!
-//! Owns: locks by the hash of a key, and the one that excludes all. Never does: know what is done
-//! under them.
+//! Owns: locks by the hash of a key, and the one that excludes all. Never does: know the work under
+//! them.
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::hash::{BuildHasher, RandomState};
 
-/// Two keys that share one wait for each other, and nothing else happens.
+/// The number of locks: two keys that share one wait for each other, with no other effect.
 const STRIPES: usize = 1024;
 
 /// The locks of all keys.
@@ -36,26 +36,26 @@ impl KeyLocks {
     }
 }
 
-/// Locks that one client has: those of several commands, one after the other.
+/// The locks that one client holds: those of several commands, one after the other.
 ///
-/// A client that has locks asks for more without waiting, and gives all back where one is not free: so no
-/// two wait for each other.
+/// A client that holds locks asks for more without waiting, and releases all if one is not free: so
+/// no two wait for each other.
 #[derive(Debug)]
 pub(crate) struct KeyGuards<'a> {
     locks: &'a KeyLocks,
-    /// Kept with the first lock: as long, nobody excludes all.
+    /// The shared lock, taken with the first lock: while it is held, no client excludes all.
     all: Option<RwLockReadGuard<'a, ()>>,
     stripes: Vec<(usize, MutexGuard<'a, ()>)>,
 }
 
 impl<'a> KeyGuards<'a> {
-    /// None yet.
+    /// Makes guards that hold no lock.
     pub(crate) fn new(locks: &'a KeyLocks) -> KeyGuards<'a> {
         KeyGuards { locks, all: None, stripes: Vec::new() }
     }
 
-    /// Takes the locks of `keys` as well, if they are free; how many it had before. `None`: one is not,
-    /// and nothing was taken.
+    /// Takes the locks of `keys` as well, if they are free; returns the number held before. `None`:
+    /// one is not free, and no lock of these keys was taken.
     pub(crate) fn try_more<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) -> Option<usize> {
         let before = self.stripes.len();
         if self.all.is_none() {
@@ -81,19 +81,19 @@ impl<'a> KeyGuards<'a> {
         self.all = None;
         self.all = Some(self.locks.all.read());
         let mut places: Vec<usize> = keys.map(|key| self.locks.stripe(key)).collect();
-        // In one order for all who wait.
+        // One order for all who wait.
         places.sort_unstable();
         places.dedup();
         let lock = |place: usize| (place, self.locks.stripes[place].lock());
         self.stripes = places.into_iter().map(lock).collect();
     }
 
-    /// Gives back all but the first `count`.
+    /// Releases all but the first `count`.
     pub(crate) fn keep(&mut self, count: usize) {
         self.stripes.truncate(count);
     }
 
-    /// Gives back all.
+    /// Releases all.
     pub(crate) fn release(&mut self) {
         self.stripes.clear();
         self.all = None;

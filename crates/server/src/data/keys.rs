@@ -1,6 +1,6 @@
 //! All keys that have a value, in their order.
 //!
-//! Owns: strings and collections as one sequence, without what has expired. Never does: count what
+//! Owns: strings and collections as one sequence, without expired ones. Never does: count keys that
 //! it does not walk.
 
 use super::head::{Head, Kind};
@@ -12,14 +12,14 @@ use std::iter::Peekable;
 use std::ops::Bound;
 use windrow::{Result, Slice};
 
-/// Keys and what they have.
+/// Keys and their values.
 pub(crate) struct Keys {
     strings: Peekable<Rows>,
     heads: Peekable<Rows>,
     now_ms: u64,
 }
 
-/// The keys from `from` on.
+/// Returns the keys from `from` on.
 pub(crate) fn keys(view: &View<'_>, from: Bound<Vec<u8>>) -> Keys {
     let rows = |space| view.rows(space, from.clone(), Bound::Unbounded);
     Keys {
@@ -45,7 +45,7 @@ impl Iterator for Keys {
                     Ok(row) => row,
                     Err(error) => return Some(Err(error)),
                 };
-                // The head of a string with a deadline.
+                // The head belongs to a string with a deadline.
                 if order.is_eq() {
                     self.heads.next();
                 }

@@ -3,19 +3,19 @@
 //! | keyspace | key | value |
 //! |---|---|---|
 //! | `default` | the key | a string, as it is |
-//! | `redis.keys` | the key | the head of what is no plain string ([`head`]) |
+//! | `redis.keys` | the key | the head of a value that is no plain string ([`head`]) |
 //! | `redis.hashes` | length of the key (u32, big-endian), key, field | the field's value ([`field`]) |
 //! | `redis.sets` | length, key, member | nothing |
 //! | `redis.lists` | length, key, position (u64, big-endian) | the element |
 //! | `redis.members` | length, key, member of a sorted set | its score ([`score`]) |
 //! | `redis.scores` | length, key, score, member | nothing |
-//! | `redis.streams` | length, key, then as [`stream`] and [`group`] say | entries, and what groups have read |
+//! | `redis.streams` | length, key, then as [`stream`] and [`group`] say | entries, and the progress of groups |
 //! | `redis.deadlines` | milliseconds since 1970 (u64, big-endian), key | nothing |
 //!
-//! A key that is in `default` alone is a string without a deadline, so that what other programs put
-//! there is one, and `windrow get` reads it. A string with a deadline has a head too, and
-//! both rows expire by the engine's own clock. The rows of a collection are there until it is deleted:
-//! past its deadline it is as if deleted, and the sweeper deletes it.
+//! A key that is in `default` alone is a string without a deadline, so that a pair that another
+//! program puts there is a string, and `windrow get` reads one. A string with a deadline has a head
+//! too, and both rows expire by the engine's own clock. The rows of a collection are kept until it
+//! is deleted: past its deadline it counts as deleted, and the sweeper deletes it.
 //!
 //! Owns: the table above. Never does: know a command or a client.
 

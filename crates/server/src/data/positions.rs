@@ -1,11 +1,11 @@
-//! Where scans go on: `SCAN` and its like give their clients numbers.
+//! The positions of scans: `SCAN` and its like give their clients numbers.
 //!
-//! A number is a place in the order of keys that the server remembers: so a scan misses nothing that
-//! is there all the time, whatever is written meanwhile, and ends. The number before is
-//! kept too, for a client that asks again, and forgotten when its successor is used.
+//! A number is a place in the order of keys that the server remembers. So a scan misses no key that
+//! exists all the time, whatever is written meanwhile, and ends. The number before is kept too, for
+//! a client that asks again, and forgotten when its successor is used.
 //!
-//! Owns: the numbers and what they mean. Never does: remember more than a few thousand; a scan that was
-//! left for so long is refused, since going on anywhere would miss keys.
+//! Owns: the numbers and their places. Never does: remember more than a few thousand. A scan whose
+//! number is forgotten is refused, since it would miss keys anywhere else.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -21,28 +21,29 @@ pub(crate) struct Positions(Mutex<Inner>);
 #[derive(Debug)]
 struct Inner {
     next: u64,
-    /// By number, and so by age.
+    /// The places by number, and so by age.
     places: BTreeMap<u64, Place>,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct Place {
-    /// The last key that the client has been given.
+    /// The last key that the client was sent.
     after: Vec<u8>,
-    /// The number that this one followed.
+    /// The number before this one.
     before: u64,
 }
 
 impl Positions {
-    /// Numbers begin anywhere, so that none of an earlier process is one of these by chance.
+    /// Makes an empty list. Numbers begin at random, so that a number of an earlier process is
+    /// almost never valid.
     pub(crate) fn new() -> Positions {
         let first = RandomState::new().hash_one(0) >> 16 | 1;
         let places = BTreeMap::new();
         Positions(Mutex::new(Inner { next: first, places, bytes: 0 }))
     }
 
-    /// The key behind which the scan `number` goes on; `None` for one that is not known.
+    /// Returns the key after which the scan `number` goes on; `None` for an unknown number.
     pub(crate) fn get(&self, number: u64) -> Option<Vec<u8>> {
         let mut inner = self.0.lock();
         let place = inner.places.get(&number)?;
@@ -51,7 +52,8 @@ impl Positions {
         Some(after)
     }
 
-    /// The number of a scan that has come as far as `after`, from the number `before` (0: it began).
+    /// Returns the number of a scan that has come as far as `after`, from the number `before` (0:
+    /// it began).
     pub(crate) fn add(&self, after: &[u8], before: u64) -> u64 {
         let mut inner = self.0.lock();
         let number = inner.next;

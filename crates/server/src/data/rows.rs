@@ -13,17 +13,17 @@ type Item = Result<(Slice, Slice)>;
 /// Rows in their order, from either end.
 pub(crate) struct Rows {
     rows: Iter,
-    /// Rows of the database that were looked at and not taken, at both ends.
+    /// Rows of the database that were read and not returned, at both ends.
     front: Option<Item>,
     back: Option<Item>,
-    /// Staged rows, later ones over earlier ones; without a value: deleted.
+    /// Staged rows, later ones over earlier ones; a row without a value is deleted.
     staged: VecDeque<(Vec<u8>, Option<Vec<u8>>)>,
-    /// Beginnings of the database's rows that are deleted.
+    /// Prefixes of the database's rows that are deleted.
     gone: Vec<Vec<u8>>,
 }
 
 impl Rows {
-    /// The rows of a range. Of `layers` the later ones are over the earlier ones.
+    /// Returns the rows of a range. Of `layers` the later ones are over the earlier ones.
     pub(crate) fn new(
         keyspace: &Keyspace,
         space: Space,
@@ -62,7 +62,7 @@ impl Rows {
         self.gone.iter().any(|prefix| key.starts_with(prefix))
     }
 
-    /// The next row of the database that is not deleted, looked at.
+    /// Returns the next row of the database that is not deleted, without taking it.
     fn look_front(&mut self) -> Option<&Item> {
         while self.front.is_none() {
             let item = self.rows.next().or_else(|| self.back.take())?;
@@ -84,7 +84,7 @@ impl Rows {
     }
 }
 
-/// Which of two rows comes next, and whether both have the same key.
+/// The row that comes next of two, and whether both have the same key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Database,
@@ -160,7 +160,7 @@ mod tests {
     use std::collections::BTreeMap;
     use windrow::Db;
 
-    /// Every way of taking rows from both ends, over many layers, against a map.
+    /// Takes rows from both ends in every way, over many layers, and compares them with a map.
     #[test]
     fn layers_are_one_sequence_from_either_end() {
         let dir = tempfile::tempdir().unwrap();

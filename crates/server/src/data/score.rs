@@ -1,23 +1,23 @@
 //! Scores as bytes in their order.
 //!
 //! Owns: the layout: eight bytes, big-endian, of the bits with the sign inverted, and of negative
-//! ones all inverted. Never does: take a NaN.
+//! numbers with all inverted. Never does: take a NaN.
 
 use windrow::{Error, Result};
 
-/// The bytes of a score: they are in order as scores are.
+/// Returns the bytes of a score: their order is that of scores.
 pub(crate) fn encode(score: f64) -> [u8; 8] {
     debug_assert!(!score.is_nan(), "a score that is no number");
-    // -0 and 0 are the same score.
+    // -0 and 0 are one score.
     let bits = (score + 0.0).to_bits();
     let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
     ordered.to_be_bytes()
 }
 
-/// The score that begins `bytes`.
+/// Reads the score that begins `bytes`.
 ///
 /// # Errors
-/// `Corruption` where there is none: no score is made up.
+/// `Corruption` if there is none: no score is made up.
 pub(crate) fn decode(bytes: &[u8]) -> Result<f64> {
     let ordered = bytes.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
     let bits =

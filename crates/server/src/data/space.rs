@@ -4,7 +4,7 @@
 
 use windrow::{Db, Keyspace, Result};
 
-/// Which rows.
+/// The kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
     /// Plain strings.
@@ -19,7 +19,7 @@ pub(crate) enum Space {
     Lists,
     /// Members of sorted sets.
     Members,
-    /// The same by score.
+    /// Members of sorted sets, by score.
     Scores,
     /// Collections by the moment at which they expire.
     Deadlines,
@@ -27,7 +27,7 @@ pub(crate) enum Space {
     Streams,
 }
 
-/// All of them, in the order of [`Space`].
+/// The names of all but the default keyspace, in the order of [`Space`].
 const NAMES: [&str; 8] = [
     "redis.keys",
     "redis.hashes",
@@ -39,7 +39,7 @@ const NAMES: [&str; 8] = [
     "redis.streams",
 ];
 
-/// All of them.
+/// All spaces.
 pub(crate) const SPACES: [Space; 9] = [
     Space::Strings,
     Space::Heads,
@@ -57,7 +57,7 @@ pub(crate) const SPACES: [Space; 9] = [
 pub(crate) struct Spaces(Vec<Keyspace>);
 
 impl Spaces {
-    /// Those of `db`, made where they are missing.
+    /// Returns the keyspaces of `db`, made where they are missing.
     ///
     /// # Errors
     /// Those of [`Db::create_keyspaces`].

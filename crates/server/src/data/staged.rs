@@ -1,8 +1,8 @@
 //! Writes that are not in the database yet.
 //!
-//! Commands that arrive together are written together: each sees what those before it wrote, and a row
-//! that several of them wrote is written once. What is staged is of one client, under the locks of its
-//! keys.
+//! Commands that arrive together are written together: each sees the writes of those before it, and
+//! a row that several of them wrote is written once. Staged rows belong to one client, under the
+//! locks of its keys.
 //!
 //! Owns: rows over those of the database, and the batch that they become. Never does: write it.
 
@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use windrow::Batch;
 
-/// The value of a row, and when it expires.
+/// The value of a row, and its expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     value: Vec<u8>,
     deadline_ms: Option<u64>,
 }
 
-/// Of one space. A row without a value is deleted.
+/// The staged rows of one space. A row without a value is deleted.
 #[derive(Debug, Default)]
 struct OfSpace {
     rows: BTreeMap<Vec<u8>, Option<Row>>,
-    /// Beginnings of rows that were deleted, before any that `rows` has.
+    /// Prefixes of rows that were deleted, before any that `rows` has.
     gone: Vec<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl Staged {
         &mut self.spaces[space as usize]
     }
 
-    /// About how many bytes have been staged.
+    /// Returns about how many bytes have been staged.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -53,7 +53,7 @@ impl Staged {
         self.bytes == 0
     }
 
-    /// A row as it is staged: its value, or that there is none; `None` where the database knows.
+    /// Returns a staged row: its value, or that it is deleted; `None` where the database decides.
     pub(crate) fn get(&self, space: Space, key: &[u8]) -> Option<Option<&[u8]>> {
         match self.of(space).rows.get(key) {
             Some(row) => Some(row.as_ref().map(|row| &row.value[..])),
@@ -61,12 +61,12 @@ impl Staged {
         }
     }
 
-    /// Whether older rows of that key are deleted.
+    /// Returns whether older rows of that key are deleted.
     pub(crate) fn hides(&self, space: Space, key: &[u8]) -> bool {
         self.of(space).gone.iter().any(|prefix| key.starts_with(prefix))
     }
 
-    /// Beginnings of rows that are deleted.
+    /// Returns the prefixes of rows that are deleted.
     pub(crate) fn gone(&self, space: Space) -> &[Vec<u8>] {
         &self.of(space).gone
     }
@@ -90,7 +90,7 @@ impl Staged {
         of_space.gone.push(prefix.to_vec());
     }
 
-    /// Takes in what was staged later, and leaves nothing there.
+    /// Moves the rows that were staged later into these.
     pub(crate) fn absorb(&mut self, later: &mut Staged) {
         for space in SPACES {
             let later = std::mem::take(later.of_mut(space));
@@ -102,7 +102,7 @@ impl Staged {
         self.bytes += std::mem::take(&mut later.bytes);
     }
 
-    /// The staged rows of a range, in their order.
+    /// Returns the staged rows of a range, in their order.
     pub(crate) fn range(
         &self,
         space: Space,

@@ -1,7 +1,7 @@
 //! The database as the server uses it.
 //!
-//! Owns: the keyspaces, the locks of keys, who watches and who waits for which; writing what is staged.
-//! Never does: know a client.
+//! Owns: the keyspaces, the locks of keys, the clients that watch or wait for each; writing staged
+//! rows. Never does: know a client's connection.
 
 use super::key_locks::KeyLocks;
 use super::space::Spaces;
@@ -18,12 +18,12 @@ pub(crate) struct Store {
     pub(crate) locks: KeyLocks,
     pub(crate) watched: Watched,
     pub(crate) waiting: Waiting,
-    /// Bytes that one command may gather, and write: as many as the engine takes in a batch.
+    /// The bytes that one command may gather, and write: as many as the engine takes in a batch.
     pub(crate) command_bytes_max: usize,
 }
 
 impl Store {
-    /// The values of `db`.
+    /// Opens the values of `db`.
     ///
     /// # Errors
     /// Those of making the keyspaces that it needs.
@@ -39,8 +39,9 @@ impl Store {
         })
     }
 
-    /// Has those look who wait for `keys`, in which there is something now. `served` learns when they have:
-    /// a writer that was woken itself passes on those who woke it.
+    /// Wakes the clients that wait for `keys`, which have something now. They keep a clone of
+    /// `served` until they have looked: a writer that was woken itself passes on the clones of
+    /// those who woke it.
     pub(crate) fn wake(&self, keys: &[Vec<u8>], served: &mut Vec<Served>) {
         if keys.is_empty() || self.waiting.is_empty() {
             return;
@@ -51,8 +52,8 @@ impl Store {
         keys.iter().for_each(|key| self.waiting.wake(key, served));
     }
 
-    /// Writes what is staged, as one batch: all of it or nothing; nothing is staged then. `batch` is empty
-    /// before and after.
+    /// Writes the staged rows as one batch: all or nothing. No row is staged afterwards. `batch` is
+    /// empty before and after.
     ///
     /// # Errors
     /// Those of a write.

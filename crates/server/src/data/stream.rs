@@ -1,10 +1,11 @@
 //! Streams: entries by their identifiers.
 //!
-//! Owns: the rows of a stream but those of its groups ([`super::group`]), behind the prefix of its key:
-//! nothing (the record: the last identifier, the greatest that was deleted, how many entries were ever
-//! added, u64, little-endian), `e` and the identifier (an entry: its fields and values one after the
-//! other, each behind its length, u32, little-endian). Of its head the number is that of its entries and
-//! one more, for the record: a stream without entries is still there. Never does: know a command.
+//! Owns: the rows of a stream but those of its groups ([`super::group`]), behind the prefix of its
+//! key: nothing (the record: the last identifier, the greatest that was deleted, how many entries
+//! were ever added, u64, little-endian), `e` and the identifier (an entry: its fields and values
+//! one after the other, each behind its length, u32, little-endian). Of its head the number is that
+//! of its entries and one more, for the record: a stream without entries still exists. Never does:
+//! know a command.
 
 use super::element;
 use super::head::{Head, Kind};
@@ -27,14 +28,14 @@ pub(crate) struct Stream {
     /// The greatest identifier that an entry has had.
     pub(crate) last: Id,
     pub(crate) max_deleted: Id,
-    /// How many entries were ever added.
+    /// The number of entries that were ever added.
     pub(crate) added: u64,
 }
 
 /// An entry: its identifier, and the bytes of its fields.
 pub(crate) type Entry = (Id, Slice);
 
-/// A row that no server wrote.
+/// Returns the error of a row that no server wrote.
 fn corrupt() -> Error {
     Error::corruption(
         "a row of the keyspace redis.streams is none of a stream: another program wrote it, or a newer \
@@ -42,7 +43,7 @@ fn corrupt() -> Error {
     )
 }
 
-/// Splits bytes into parts, each behind its length.
+/// Splits bytes into parts, each with its length before it.
 fn split(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let mut parts = Vec::new();
     while !bytes.is_empty() {
@@ -55,7 +56,7 @@ fn split(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
     Some(parts)
 }
 
-/// The fields and values of an entry, one after the other.
+/// Returns the fields and values of an entry, one after the other.
 ///
 /// # Errors
 /// `Corruption`.
@@ -63,24 +64,24 @@ pub(crate) fn fields(entry: &[u8]) -> Result<Vec<&[u8]>> {
     split(entry).ok_or_else(corrupt)
 }
 
-/// The key of an entry's row.
+/// Returns the key of an entry's row.
 fn entry_row(key: &[u8], id: Id) -> Vec<u8> {
     element::row(key, &[&[ENTRY][..], &id.encode()].concat())
 }
 
 impl Stream {
-    /// One that has never had an entry.
+    /// Makes a stream that has never had an entry.
     pub(crate) fn new() -> Stream {
         let head = Head { end: 1, ..Head::new(Kind::Stream) };
         Stream { head, last: Id::ZERO, max_deleted: Id::ZERO, added: 0 }
     }
 
-    /// How many entries it has.
+    /// Returns the number of its entries.
     pub(crate) fn len(&self) -> u64 {
         self.head.len().saturating_sub(1)
     }
 
-    /// The stream of a key, if it has one.
+    /// Loads the stream of a key, if it has one.
     ///
     /// # Errors
     /// `WRONGTYPE`, and those of a read.
@@ -104,7 +105,7 @@ impl Stream {
         (record.len() == RECORD_BYTES).then(stream).flatten().ok_or_else(corrupt)
     }
 
-    /// The same, to be written: a new one where there is none.
+    /// Loads the stream of a key for a write: a new one if there is none.
     ///
     /// # Errors
     /// As [`Stream::load`].
@@ -112,12 +113,12 @@ impl Stream {
         if let Some(stream) = Stream::load(view, key)? {
             return Ok(stream);
         }
-        // Where another one has expired, its rows are deleted.
+        // If another stream has expired there, its rows are deleted.
         view.collection_to_write(key, Kind::Stream)?;
         Ok(Stream::new())
     }
 
-    /// Writes what has changed of it, but its entries.
+    /// Writes the stream's record and head, but not its entries.
     ///
     /// # Errors
     /// Those of a write.
@@ -128,7 +129,7 @@ impl Stream {
         view.put_head(key, &self.head)
     }
 
-    /// Adds an entry behind all others.
+    /// Adds an entry after all others.
     ///
     /// # Errors
     /// Those of a write.
@@ -152,7 +153,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Deletes an entry; whether it was there.
+    /// Deletes an entry; returns whether it existed.
     ///
     /// # Errors
     /// Those of a read.
@@ -166,12 +167,13 @@ impl Stream {
         Ok(true)
     }
 
-    /// Whether an entry behind `id`, or that one, was deleted by itself.
+    /// Returns whether the entry at `id`, or one after it, was deleted by itself.
     pub(crate) fn has_gap(&self, id: Id) -> bool {
         self.len() > 0 && self.max_deleted != Id::ZERO && id <= self.max_deleted
     }
 
-    /// How many entries were added up to `id`, if that can be known: gaps before it are not counted.
+    /// Returns the number of entries that were added up to `id`, if it can be known: gaps before it
+    /// are not counted.
     ///
     /// # Errors
     /// Those of a read.
@@ -196,7 +198,8 @@ impl Stream {
         })
     }
 
-    /// How many entries a group that has read up to `last` has still to read, if that can be known.
+    /// Returns the number of entries that a group with the last read entry `last` has still to
+    /// read, if it can be known.
     ///
     /// # Errors
     /// Those of a read.
@@ -222,7 +225,7 @@ impl Stream {
     }
 }
 
-/// An entry's fields, if it is there.
+/// Returns an entry's fields, if it exists.
 ///
 /// # Errors
 /// Those of a read.
@@ -233,10 +236,10 @@ pub(crate) fn entry(view: &View<'_>, key: &[u8], id: Id) -> Outcome<Option<Slice
 /// The entries of a range, from either end.
 pub(crate) struct Entries(Rows);
 
-/// Those with these identifiers.
+/// Returns the entries with these identifiers.
 pub(crate) fn entries(view: &View<'_>, key: &[u8], ids: RangeInclusive<Id>) -> Entries {
     let (from, to) = (entry_row(key, *ids.start()), entry_row(key, *ids.end()));
-    // Bounds that are not in order are an empty range, which a store need not take.
+    // Bounds out of order are an empty range, which a store need not accept.
     let to = if from <= to { Bound::Included(to) } else { Bound::Excluded(from.clone()) };
     Entries(view.rows(Space::Streams, Bound::Included(from), to))
 }
@@ -260,10 +263,10 @@ impl DoubleEndedIterator for Entries {
     }
 }
 
-/// Makes the rows that `DUMP` gave a stream again.
+/// Restores a stream from the rows of `DUMP`.
 ///
 /// # Errors
-/// Where they are none of a stream.
+/// Rows that are none of a stream.
 pub(crate) fn restore(view: &mut View<'_>, key: &[u8], rows: &[(&[u8], &[u8])]) -> Outcome {
     let mut stream = None;
     let mut entries = 0;

@@ -7,19 +7,19 @@ use std::fmt;
 /// The identifier of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
-    /// Milliseconds since 1970, unless a client said otherwise.
+    /// Milliseconds since 1970, unless a client chose another number.
     pub(crate) ms: u64,
     pub(crate) seq: u64,
 }
 
 impl Id {
-    /// No entry has it.
+    /// The identifier that no entry has.
     pub(crate) const ZERO: Id = Id { ms: 0, seq: 0 };
     pub(crate) const MAX: Id = Id { ms: u64::MAX, seq: u64::MAX };
-    /// How long its bytes are.
+    /// The number of its bytes.
     pub(crate) const BYTES: usize = 16;
 
-    /// The next one, unless this is the last.
+    /// Returns the next one, unless this is the last.
     pub(crate) fn next(self) -> Option<Id> {
         match self.seq.checked_add(1) {
             Some(seq) => Some(Id { seq, ..self }),
@@ -27,7 +27,7 @@ impl Id {
         }
     }
 
-    /// The one before, unless this is the first.
+    /// Returns the one before, unless this is the first.
     pub(crate) fn before(self) -> Option<Id> {
         match self.seq.checked_sub(1) {
             Some(seq) => Some(Id { seq, ..self }),
@@ -35,7 +35,7 @@ impl Id {
         }
     }
 
-    /// Its bytes, in the order of identifiers.
+    /// Returns its bytes, in the order of identifiers.
     pub(crate) fn encode(self) -> [u8; Id::BYTES] {
         let mut bytes = [0; Id::BYTES];
         bytes[..8].copy_from_slice(&self.ms.to_be_bytes());
@@ -43,7 +43,7 @@ impl Id {
         bytes
     }
 
-    /// `None` where there are more or fewer bytes than an identifier has.
+    /// Reads an identifier's bytes; `None` if they are more or fewer.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Id> {
         let (ms, seq) = bytes.split_at_checked(8)?;
         Some(Id {
@@ -52,7 +52,7 @@ impl Id {
         })
     }
 
-    /// `ms-seq`, or `ms` alone with this number.
+    /// Reads `ms-seq`, or `ms` alone with the number `seq`.
     pub(crate) fn parse(text: &[u8], seq: u64) -> Option<Id> {
         let mut parts = text.splitn(2, |byte| *byte == b'-');
         let ms = number(parts.next()?)?;
@@ -60,7 +60,7 @@ impl Id {
         Some(Id { ms, seq })
     }
 
-    /// `ms-*`: the moment alone.
+    /// Reads `ms-*`: the moment alone.
     pub(crate) fn parse_open(text: &[u8]) -> Option<u64> {
         number(text.strip_suffix(b"-*")?)
     }

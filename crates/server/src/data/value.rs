@@ -1,6 +1,7 @@
 //! Values: strings and collections, over their rows.
 //!
-//! Owns: which rows a value has, and that a key has one value. Never does: check what a client may.
+//! Owns: the rows of a value, and the rule that a key has one value. Never does: check the rights
+//! of a client.
 
 use super::element;
 use super::head::{Head, Kind};
@@ -9,13 +10,14 @@ use super::view::View;
 use crate::fault::{Outcome, WRONG_TYPE, fail};
 use windrow::Slice;
 
-/// Collections of so many elements are deleted row by row: a range tombstone costs more.
+/// Collections of up to this number of elements are deleted row by row: a range tombstone costs
+/// more.
 const ROWS_DELETED_ONE_BY_ONE: u64 = 32;
 
 /// The value of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// A string, and when it expires.
+    /// A string, and its deadline.
     String(Slice, Option<u64>),
     /// A collection.
     Collection(Head),
@@ -37,7 +39,7 @@ impl Value {
     }
 }
 
-/// The spaces that elements of a collection are in.
+/// Returns the spaces that elements of a collection are in.
 pub(crate) fn spaces_of(kind: Kind) -> &'static [Space] {
     match kind {
         Kind::String => &[],
@@ -49,18 +51,18 @@ pub(crate) fn spaces_of(kind: Kind) -> &'static [Space] {
     }
 }
 
-/// A row among the deadlines.
+/// Returns a row among the deadlines.
 pub(crate) fn deadline_row(deadline_ms: u64, key: &[u8]) -> Vec<u8> {
     [&deadline_ms.to_be_bytes(), key].concat()
 }
 
 impl View<'_> {
-    /// The head of a key, past its deadline or not.
+    /// Returns the head of a key, past its deadline or not.
     fn head(&self, key: &[u8]) -> Outcome<Option<Head>> {
         Ok(self.row(Space::Heads, key)?.map(|row| Head::decode(&row)).transpose()?)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub(crate) fn value(&self, key: &[u8]) -> Outcome<Option<Value>> {
         let head = self.head(key)?;
         match head {
@@ -75,17 +77,17 @@ impl View<'_> {
         }
     }
 
-    /// Whether a key has a value.
+    /// Returns whether a key has a value.
     pub(crate) fn exists(&self, key: &[u8]) -> Outcome<bool> {
         Ok(self.has_row(Space::Strings, key)? || self.value(key)?.is_some())
     }
 
     // ---- strings
 
-    /// A string.
+    /// Returns a string.
     ///
     /// # Errors
-    /// `WRONGTYPE` where the key has something else.
+    /// `WRONGTYPE` if the key has another kind of value.
     pub(crate) fn string(&self, key: &[u8]) -> Outcome<Option<Slice>> {
         let string = self.row(Space::Strings, key)?;
         if string.is_none() && self.collection_of_any_kind(key)?.is_some() {
@@ -94,7 +96,7 @@ impl View<'_> {
         Ok(string)
     }
 
-    /// A string and its deadline.
+    /// Returns a string and its deadline.
     ///
     /// # Errors
     /// As [`View::string`].
@@ -106,7 +108,7 @@ impl View<'_> {
         }
     }
 
-    /// Sets a key to a string, whatever it had.
+    /// Sets a key to a string, whatever value it had.
     pub(crate) fn set_string(
         &mut self,
         key: &[u8],
@@ -125,8 +127,8 @@ impl View<'_> {
         self.put_string(key, string, deadline_ms)
     }
 
-    /// Sets a key that has a string, or nothing, to a string. A deadline that it had without one
-    /// now is [`View::set_string`]'s to take away.
+    /// Sets a key that has a string, or nothing, to a string. To remove a deadline takes
+    /// [`View::set_string`].
     pub(crate) fn put_string(
         &mut self,
         key: &[u8],
@@ -152,10 +154,10 @@ impl View<'_> {
         Ok(head.filter(|head| head.kind != Kind::String && !head.is_expired(self.now_ms)))
     }
 
-    /// The head of a collection.
+    /// Returns the head of a collection.
     ///
     /// # Errors
-    /// `WRONGTYPE` where the key has something else.
+    /// `WRONGTYPE` if the key has another kind of value.
     pub(crate) fn collection(&self, key: &[u8], kind: Kind) -> Outcome<Option<Head>> {
         match self.head(key)? {
             Some(head) if head.kind == Kind::String => match self.has_row(Space::Strings, key)? {
@@ -170,7 +172,7 @@ impl View<'_> {
         }
     }
 
-    /// The head of a collection that is read; one without elements where there is none.
+    /// Returns the head of a collection for a read; one without elements if there is none.
     ///
     /// # Errors
     /// As [`View::collection`].
@@ -178,8 +180,8 @@ impl View<'_> {
         Ok(self.collection(key, kind)?.unwrap_or_else(|| Head::new(kind)))
     }
 
-    /// The head of a collection that is to be written: a new one where there is none, and what is
-    /// left of one that has expired is deleted. An empty head means that no element is there.
+    /// Returns the head of a collection for a write: a new one if there is none, and the rows of an
+    /// expired one are deleted. An empty head means that no element exists.
     ///
     /// # Errors
     /// As [`View::collection`].
@@ -193,7 +195,7 @@ impl View<'_> {
         Ok(Head::new(kind))
     }
 
-    /// Writes the head of a collection whose elements were written. Without elements there is none.
+    /// Writes the head of a collection whose elements were written. Without elements it is deleted.
     pub(crate) fn put_head(&mut self, key: &[u8], head: &Head) -> Outcome {
         self.store.watched.touch(key);
         if head.is_empty() {
@@ -210,7 +212,7 @@ impl View<'_> {
     pub(crate) fn remove_collection(&mut self, key: &[u8], head: &Head) -> Outcome {
         self.store.watched.touch(key);
         if head.kind == Kind::Stream {
-            // Consumers of its groups who wait are told.
+            // The waiting consumers of its groups get an error.
             self.note_fresh(key);
         }
         let prefix = element::prefix(key);
@@ -234,7 +236,7 @@ impl View<'_> {
 
     // ---- both
 
-    /// Deletes what a key has; whether it had anything.
+    /// Deletes the value of a key; returns whether it had one.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Outcome<bool> {
         let head = self.head(key)?;
         match head {
@@ -256,7 +258,7 @@ impl View<'_> {
         }
     }
 
-    /// Sets when a value expires, or that it does not. A moment that has passed deletes it.
+    /// Sets or removes the deadline of a value. A moment that has passed deletes it.
     pub(crate) fn set_deadline(
         &mut self,
         key: &[u8],

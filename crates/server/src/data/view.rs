@@ -1,10 +1,9 @@
 //! The reads and writes of one command.
 //!
-//! It reads the database as it is, under the locks of its keys, with what the client's commands just
-//! before it have staged, and what it has staged itself. Its own writes count only if it does not
-//! fail.
+//! It reads the database as it is, under the locks of its keys, with the rows staged by the
+//! client's commands just before it, and its own. Its own writes count only if it does not fail.
 //!
-//! Owns: rows by space. Never does: know what rows mean (`value.rs`).
+//! Owns: rows by space. Never does: know the meaning of rows (`value.rs` does).
 
 use super::element;
 use super::rows::Rows;
@@ -19,16 +18,16 @@ use windrow::{Error, KEY_BYTES_MAX, Result, Slice};
 /// The reads and writes of one command.
 pub(crate) struct View<'a> {
     pub(crate) store: &'a Store,
-    /// Rows that commands before it have staged.
+    /// Rows that the commands before it have staged.
     before: &'a Staged,
     own: Staged,
-    /// Keys of lists and sorted sets that have got elements.
+    /// Keys of lists, sorted sets and streams that have something for waiting clients.
     fresh: Vec<Vec<u8>>,
     /// The moment by which deadlines are judged.
     pub(crate) now_ms: u64,
-    /// It is one of several that `EXEC` runs.
+    /// Whether it is one of several that `EXEC` runs.
     pub(crate) is_within: bool,
-    /// Bytes of rows that the command has gathered.
+    /// The bytes of rows that the command has gathered.
     gathered: Cell<usize>,
 }
 
@@ -36,12 +35,12 @@ pub(crate) struct View<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) staged: Staged,
-    /// Keys for which somebody who waits is to be woken, once all of it can be read.
+    /// Keys whose waiting clients must be woken, once all of it can be read.
     pub(crate) fresh: Vec<Vec<u8>>,
 }
 
 impl<'a> View<'a> {
-    /// Of a command behind those that have staged `before`.
+    /// Makes the view of a command after those that have staged `before`.
     pub(crate) fn new(store: &'a Store, before: &'a Staged) -> View<'a> {
         View {
             store,
@@ -54,27 +53,27 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The rows that the command wrote.
+    /// Returns the rows that the command wrote.
     pub(crate) fn finish(self) -> Written {
         Written { staged: self.own, fresh: self.fresh }
     }
 
-    /// A list or a sorted set has got elements: whoever waits for some is to be woken.
+    /// Notes a key that has got something: its waiting clients will be woken.
     pub(crate) fn note_fresh(&mut self, key: &[u8]) {
         if !self.store.waiting.is_empty() {
             self.fresh.push(key.to_vec());
         }
     }
 
-    /// Whether the command writes more than one batch may have. It fails then, and what it has staged is
-    /// not all of it.
+    /// Returns whether the command writes more than one batch may have. It fails then, and its
+    /// staged rows are incomplete.
     pub(crate) fn is_too_large(&self) -> bool {
         self.own.bytes() > self.store.command_bytes_max
     }
 
     // ---- rows
 
-    /// The value of a row.
+    /// Returns the value of a row.
     ///
     /// # Errors
     /// Those of a read, here and below.
@@ -86,7 +85,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a row is there.
+    /// Returns whether a row exists.
     pub(crate) fn has_row(&self, space: Space, key: &[u8]) -> Result<bool> {
         Ok(self.row(space, key)?.is_some())
     }
@@ -123,9 +122,9 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Deletes a row, which need not be there.
+    /// Deletes a row, which need not exist.
     pub(crate) fn delete_row(&mut self, space: Space, key: &[u8]) {
-        // One that is too long was never written.
+        // A row with a key that is too long was never written.
         if check_len(key).is_ok() && !self.is_too_large() {
             self.own.delete(space, key);
         }
@@ -136,21 +135,22 @@ impl<'a> View<'a> {
         self.own.delete_prefix(space, prefix);
     }
 
-    /// The rows of a range, from both ends, as they are now.
+    /// Returns the rows of a range, from both ends, as they are now.
     pub(crate) fn rows(&self, space: Space, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Rows {
         let keyspace = self.store.spaces.get(space);
         Rows::new(keyspace, space, (from, to), &[self.before, &self.own])
     }
 
-    /// The same for a command that keeps all of them in memory: an error once they are too many.
+    /// Returns rows for a command that keeps all of them in memory: an error once they are too
+    /// many.
     pub(crate) fn gather(&self, rows: Rows) -> Gather<'_> {
         Gather { rows, view: self }
     }
 
-    /// The command keeps so many bytes more.
+    /// Counts `bytes` more that the command keeps.
     ///
     /// # Errors
-    /// That it keeps too many.
+    /// More bytes than a command may keep.
     pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
         self.gathered.set(self.gathered.get() + bytes + 64);
         if self.gathered.get() > self.store.command_bytes_max {
@@ -159,7 +159,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// The error of a command that needs more memory than it may have.
+    /// Returns the error of a command that needs more memory than it may have.
     pub(crate) fn too_large(&self) -> Error {
         Error::invalid(format!(
             "the command gathers or writes more than {} bytes, what a batch may take (a quarter of memory_bytes): do it in parts",
@@ -167,7 +167,7 @@ impl<'a> View<'a> {
         ))
     }
 
-    /// All rows that begin with `prefix`.
+    /// Returns all rows that begin with `prefix`.
     pub(crate) fn rows_of(&self, space: Space, prefix: &[u8]) -> Rows {
         let end = Bound::Excluded(element::end_of(prefix));
         self.rows(space, Bound::Included(prefix.to_vec()), end)

@@ -1,7 +1,8 @@
 //! Clients that wait for a list, a sorted set or a stream to have something.
 //!
-//! Owns: the clients that wait for each key, in the order in which they came, and how a writer learns
-//! that those it woke have looked. Never does: give one an element: a client that is woken looks again.
+//! Owns: the clients that wait for each key, in the order in which they came, and the signal to a
+//! writer that those it woke have looked. Never does: give one an element: a client that is woken
+//! looks again.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -10,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
-/// A writer's reply comes after those that its write serves, as if all were on one thread. Each client that
-/// is to look keeps a clone until it has.
+/// A writer's reply comes after those of the clients that its write serves, as if all were on one
+/// thread. Each client that is woken keeps a clone until it has looked.
 #[derive(Clone, Debug)]
 pub(crate) struct Served(Arc<Last>);
 
-/// The clone that goes last says so.
+/// The last clone that is dropped signals that.
 #[derive(Debug)]
 struct Last(Arc<Notify>);
 
@@ -42,9 +43,9 @@ impl Served {
 #[derive(Debug, Default)]
 struct Waiter {
     woken: Notify,
-    /// It was woken, and has not looked.
+    /// Whether it was woken, and has not looked.
     is_due: AtomicBool,
-    /// Of the writers that woke it.
+    /// The clones from the writers that woke it.
     served: Mutex<Vec<Served>>,
 }
 
@@ -63,12 +64,12 @@ type Waiters = BTreeMap<u64, Arc<Waiter>>;
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     next: AtomicU64,
-    /// So that a write asks for no lock where nobody waits.
+    /// The number of waiting clients: without any, a write takes no lock.
     clients: AtomicUsize,
     keys: Mutex<HashMap<Vec<u8>, Waiters>>,
 }
 
-/// A client's place among those who wait. Dropped, it waits no more.
+/// A client's place among those who wait. Once it is dropped, the client no longer waits.
 #[derive(Debug)]
 pub(crate) struct Ticket<'a> {
     waiting: &'a Waiting,
@@ -90,8 +91,8 @@ impl Waiting {
         Ticket { waiting: self, number, keys, waiter }
     }
 
-    /// `key` has got something, and it can be read: the client that has waited longest looks. `served` are
-    /// those who want to know when it has.
+    /// Wakes the client that has waited longest for `key`, which has something that can be read
+    /// now. It keeps clones of `served` until it has looked.
     pub(crate) fn wake(&self, key: &[u8], served: &[Served]) {
         if self.is_empty() {
             return;
@@ -101,31 +102,31 @@ impl Waiting {
         }
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no client waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.clients.load(Ordering::SeqCst) == 0
     }
 
-    /// How many clients wait.
+    /// Returns the number of waiting clients.
     pub(crate) fn len(&self) -> usize {
         self.clients.load(Ordering::SeqCst)
     }
 
-    /// The keys that they wait for.
+    /// Returns the keys that they wait for.
     pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
         self.keys.lock().keys().cloned().collect()
     }
 }
 
 impl Ticket<'_> {
-    /// Returns once there may be something: the writers that did it.
+    /// Waits until there may be something; returns the clones of the writers that added it.
     pub(crate) async fn woken(&self) -> Vec<Served> {
         self.waiter.woken.notified().await;
         self.waiter.is_due.store(false, Ordering::SeqCst);
         std::mem::take(&mut *self.waiter.served.lock())
     }
 
-    /// It has looked: those who came next look, too.
+    /// Wakes the next client of each key, after this one has looked.
     pub(crate) fn pass_on(&self, served: &[Served]) {
         self.wake_next(&self.waiting.keys.lock(), served);
     }
@@ -151,7 +152,8 @@ impl Drop for Ticket<'_> {
                 }
             }
         }
-        // Under the same lock, so that no wake comes in between: the next one looks at what this one was woken for.
+        // The lock is still held, so that no wake comes in between: the next client looks for the
+        // elements that this one was woken for.
         if self.waiter.is_due.load(Ordering::SeqCst) {
             let served = std::mem::take(&mut *self.waiter.served.lock());
             self.wake_next(&all, &served);
@@ -213,7 +215,8 @@ mod tests {
         assert!(is_over(), "it went without looking");
     }
 
-    /// A wake that comes while the first one goes is for one of both, and the first one does not look.
+    /// A wake that comes while the first client leaves is for one of both, and the first one does
+    /// not look.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "both happen at once")]
     fn no_wake_is_lost_to_a_client_that_goes() {

@@ -1,6 +1,6 @@
 //! Keys that clients watch: `WATCH`.
 //!
-//! Owns: which clients watch which key, and telling them that it was written. Never does: read
+//! Owns: which clients watch which key, and the signal that it was written. Never does: read
 //! values.
 
 use parking_lot::Mutex;
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Set once a key that a client watches was written.
 pub(crate) type Written = Arc<AtomicBool>;
 
-/// All keys that are watched.
+/// All watched keys.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
-    /// So that a write asks for no lock where nobody watches anything.
+    /// The number of watches: without any, a write takes no lock.
     len: AtomicUsize,
     keys: Mutex<HashMap<Vec<u8>, Vec<Written>>>,
 }
 
 impl Watched {
-    /// `written` is set from now on when `key` is written. Under the key's lock.
+    /// Sets `written` from now on when `key` is written. Called under the key's lock.
     pub(crate) fn watch(&self, key: &[u8], written: &Written) {
         let mut keys = self.keys.lock();
         keys.entry(key.to_vec()).or_default().push(Arc::clone(written));
@@ -39,7 +39,7 @@ impl Watched {
         self.len.store(keys.len(), Ordering::SeqCst);
     }
 
-    /// `key` was written. Under its lock.
+    /// Signals a write of `key`. Called under its lock.
     pub(crate) fn touch(&self, key: &[u8]) {
         if self.len.load(Ordering::SeqCst) == 0 {
             return;
@@ -49,7 +49,7 @@ impl Watched {
         }
     }
 
-    /// Every key was written for which `is_there` says that it was there before.
+    /// Signals a write of every watched key for which `is_there` returns that it existed before.
     pub(crate) fn touch_where(&self, mut is_there: impl FnMut(&[u8]) -> bool) {
         for (key, all) in &*self.keys.lock() {
             if is_there(key) {

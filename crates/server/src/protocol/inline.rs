@@ -1,11 +1,11 @@
-//! A request as a line of words, as somebody types it into `telnet`.
+//! A request as a line of words, as typed into `telnet`.
 //!
 //! Owns: quotes and backslashes within it. Never does: look for the end of the line.
 
-/// The words of a line; `None` where quotes do not match.
+/// Splits a line into words; `None` if quotes do not match.
 ///
 /// In double quotes a backslash begins `\n`, `\r`, `\t`, `\a`, `\b` or `\xNN`, in single quotes it
-/// stands for a quote. A closing quote ends its word.
+/// escapes a quote. A closing quote ends its word.
 pub(crate) fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line;

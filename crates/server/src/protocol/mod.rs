@@ -1,4 +1,4 @@
-//! The wire: requests as bytes, replies as bytes (RESP2 and RESP3).
+//! The protocol: requests and replies as bytes (RESP2 and RESP3).
 //!
 //! Owns: the two grammars and their limits. Never does: know a command.
 

@@ -3,7 +3,7 @@
 //! Owns: strict reading of integers and of floating-point numbers, and printing them. Never does:
 //! take blanks, plus signs or leading zeros, which Redis refuses as well.
 
-/// A decimal integer, written in the one way that printing it gives.
+/// Reads a decimal integer, in the one form in which it is printed.
 pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -23,7 +23,7 @@ pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
     if is_negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// A floating-point number, `inf` and `-inf` among them; no NaN, no blanks.
+/// Reads a floating-point number, `inf` and `-inf` among them; no NaN, no blanks.
 pub(crate) fn parse_f64(text: &[u8]) -> Option<f64> {
     let text = str::from_utf8(text).ok()?;
     if text.is_empty() || text.trim() != text {
@@ -37,7 +37,7 @@ pub(crate) fn parse_f64(text: &[u8]) -> Option<f64> {
     (!number.is_nan()).then_some(number)
 }
 
-/// A floating-point number as Redis prints it: `3`, `3.5`, `inf`.
+/// Prints a floating-point number as Redis does: `3`, `3.5`, `inf`.
 pub(crate) fn print_f64(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "inf".to_owned() } else { "-inf".to_owned() };
@@ -49,7 +49,7 @@ pub(crate) fn print_f64(number: f64) -> String {
     if (1e-5..1e17).contains(&magnitude) {
         return format!("{number}");
     }
-    // As `%.17g` writes an exponent: a sign and two digits at least.
+    // The form in which `%.17g` writes an exponent: a sign and two digits at least.
     let text = format!("{number:e}");
     match text.split_once('e') {
         Some((mantissa, exponent)) => {
@@ -63,16 +63,16 @@ pub(crate) fn print_f64(number: f64) -> String {
     }
 }
 
-/// A number in decimal: so many units of a power of ten.
+/// A decimal number: `units` times a power of ten.
 #[derive(Clone, Copy)]
 struct Decimal {
     units: i128,
-    /// Digits behind the point.
+    /// Digits after the point.
     scale: u32,
 }
 
 impl Decimal {
-    /// Digits that a sum is exact to.
+    /// The most digits to which a sum is exact.
     const SCALE_MAX: u32 = 17;
 
     fn parse(text: &[u8]) -> Option<Decimal> {
@@ -102,8 +102,8 @@ impl Decimal {
     }
 }
 
-/// The sum of two numbers, exact where both are written without an exponent and are not too
-/// long; in the shortest form without one. `None` where it is no finite number.
+/// Returns the sum of two numbers, exact where both are written without an exponent and are not too
+/// long; in the shortest form without an exponent. `None` if it is no finite number.
 pub(crate) fn add_f64(a: &[u8], b: &[u8]) -> Option<String> {
     let exact = || {
         let (a, b) = (Decimal::parse(a)?, Decimal::parse(b)?);
@@ -116,7 +116,7 @@ pub(crate) fn add_f64(a: &[u8], b: &[u8]) -> Option<String> {
     };
     exact().or_else(|| {
         let sum = parse_f64(a)? + parse_f64(b)?;
-        // Never with an exponent: `Display` writes none.
+        // `Display` never writes an exponent.
         sum.is_finite().then(|| format!("{sum}"))
     })
 }

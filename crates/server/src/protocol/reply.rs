@@ -1,16 +1,16 @@
-//! Replies, written one behind the other into one buffer.
+//! Replies, written one after the other into one buffer.
 //!
-//! Owns: what each kind of reply looks like in RESP2 and RESP3. Never does: send.
+//! Owns: the form of each kind of reply in RESP2 and RESP3. Never does: send.
 
 use super::number::{print_f64, push_i64};
 
 /// The version of the protocol that a client speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Every client speaks it until it asks for more.
+    /// The dialect of every client until it asks for the other.
     #[default]
     Resp2,
-    /// With maps, sets, numbers, truth values and messages out of turn.
+    /// The dialect with maps, sets, numbers, truth values and messages out of turn.
     Resp3,
 }
 
@@ -22,12 +22,12 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// One in the dialect of a client, with nothing in it.
+    /// Makes an empty buffer in a client's dialect.
     pub(crate) fn new(dialect: Dialect) -> Reply {
         Reply { bytes: Vec::new(), dialect }
     }
 
-    /// All that has been written.
+    /// Returns all that has been written.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -36,18 +36,18 @@ impl Reply {
         self.bytes.len()
     }
 
-    /// Takes back what was written since there were `len` bytes.
+    /// Removes the bytes after the first `len`.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
     }
 
-    /// Bytes that there is room for.
+    /// Returns the number of bytes that there is room for.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Forgets what was sent. A large reply is no reason to keep room for another: each that needs less than a
-    /// quarter of it halves it.
+    /// Forgets the sent bytes. Room for a large reply is not kept for ever: each reply that needs
+    /// less than a quarter of the room halves it.
     pub(crate) fn clear(&mut self) {
         let (used, room) = (self.bytes.len(), self.bytes.capacity());
         self.bytes.clear();
@@ -72,7 +72,7 @@ impl Reply {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// `+OK` and its like.
+    /// Writes `+OK` and its like.
     pub(crate) fn simple(&mut self, text: &str) {
         self.line(b'+', text.as_bytes());
     }
@@ -81,7 +81,7 @@ impl Reply {
         self.bytes.extend_from_slice(b"+OK\r\n");
     }
 
-    /// An error: its first word says of which kind.
+    /// Writes an error: its first word names its kind.
     pub(crate) fn error(&mut self, text: &str) {
         self.line(b'-', text.as_bytes());
     }
@@ -90,24 +90,24 @@ impl Reply {
         self.head(b':', number);
     }
 
-    /// How many there are.
+    /// Writes a count.
     pub(crate) fn count(&mut self, number: usize) {
         self.int(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
-    /// 1 or 0.
+    /// Writes 1 or 0.
     pub(crate) fn one_if(&mut self, is_true: bool) {
         self.int(i64::from(is_true));
     }
 
-    /// A byte string.
+    /// Writes a byte string.
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.head(b'$', i64::try_from(bytes.len()).unwrap_or(i64::MAX));
         self.bytes.extend_from_slice(bytes);
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Nothing, where a byte string could be.
+    /// Writes a null in the place of a byte string.
     pub(crate) fn null(&mut self) {
         match self.dialect {
             Dialect::Resp2 => self.bytes.extend_from_slice(b"$-1\r\n"),
@@ -115,7 +115,7 @@ impl Reply {
         }
     }
 
-    /// Nothing, where an array could be.
+    /// Writes a null in the place of an array.
     pub(crate) fn null_array(&mut self) {
         match self.dialect {
             Dialect::Resp2 => self.bytes.extend_from_slice(b"*-1\r\n"),
@@ -123,7 +123,7 @@ impl Reply {
         }
     }
 
-    /// A byte string, or nothing.
+    /// Writes a byte string, or a null.
     pub(crate) fn bulk_or_null(&mut self, bytes: Option<&[u8]>) {
         match bytes {
             Some(bytes) => self.bulk(bytes),
@@ -131,12 +131,12 @@ impl Reply {
         }
     }
 
-    /// The head of an array; its elements follow.
+    /// Writes the head of an array; its elements follow.
     pub(crate) fn array(&mut self, len: usize) {
         self.head(b'*', i64::try_from(len).unwrap_or(i64::MAX));
     }
 
-    /// The head of a map of `pairs` keys and values; in RESP2 of an array of both.
+    /// Writes the head of a map of `pairs` keys and values; in RESP2 of an array of both.
     pub(crate) fn map(&mut self, pairs: usize) {
         match self.dialect {
             Dialect::Resp2 => self.array(2 * pairs),
@@ -144,7 +144,7 @@ impl Reply {
         }
     }
 
-    /// The head of a set, in RESP2 of an array.
+    /// Writes the head of a set, in RESP2 of an array.
     pub(crate) fn set(&mut self, len: usize) {
         match self.dialect {
             Dialect::Resp2 => self.array(len),
@@ -152,7 +152,7 @@ impl Reply {
         }
     }
 
-    /// The head of a message out of turn, in RESP2 of an array.
+    /// Writes the head of a message out of turn, in RESP2 of an array.
     pub(crate) fn push(&mut self, len: usize) {
         match self.dialect {
             Dialect::Resp2 => self.array(len),
@@ -160,7 +160,7 @@ impl Reply {
         }
     }
 
-    /// A floating-point number, in RESP2 as a byte string.
+    /// Writes a floating-point number, in RESP2 as a byte string.
     pub(crate) fn double(&mut self, number: f64) {
         let text = print_f64(number);
         match self.dialect {
@@ -169,7 +169,7 @@ impl Reply {
         }
     }
 
-    /// Text for people, in RESP2 a byte string.
+    /// Writes text for people, in RESP2 as a byte string.
     pub(crate) fn verbatim(&mut self, text: &str) {
         match self.dialect {
             Dialect::Resp2 => self.bulk(text.as_bytes()),

@@ -13,14 +13,14 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const STRANGER_ARGS_MAX: i64 = 10;
 const STRANGER_ARG_BYTES_MAX: i64 = 16 << 10;
 
-/// How much a request may be.
+/// The limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Arguments, the command among them.
     pub(crate) args_max: i64,
     /// Bytes of one argument.
     pub(crate) arg_bytes_max: i64,
-    /// The client has not authenticated, and must.
+    /// Whether the client must authenticate, and has not.
     pub(crate) is_stranger: bool,
 }
 
@@ -32,31 +32,31 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, ProtocolError> {
     Err(ProtocolError(what.into()))
 }
 
-/// How far a request has come.
+/// The progress of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     /// More bytes are needed.
     More,
-    /// It is whole: so many bytes. Its arguments are [`RequestParser::args`].
+    /// It is complete, in this number of bytes. Its arguments are [`RequestParser::args`].
     Whole(usize),
 }
 
-/// One request at a time. It is given the same bytes again, with more behind them, until the
-/// request is whole; what it has read of them it does not read twice.
+/// Parses one request at a time. It is given the same bytes again, with more behind them, until the
+/// request is complete; it does not read any of them twice.
 #[derive(Debug, Default)]
 pub(crate) struct RequestParser {
-    /// Where the arguments are, from the request's first byte.
+    /// The places of the arguments, from the request's first byte.
     ranges: Vec<Range<usize>>,
-    /// Words of an inline request: quotes make them differ from what was sent.
+    /// Words of an inline request: because of quotes they differ from the bytes sent.
     words: Vec<Vec<u8>>,
     is_inline: bool,
-    /// Arguments that are still to come; `None` before the request has said how many.
+    /// The number of arguments still to come; `None` before the request has declared it.
     left: Option<i64>,
-    /// The length of the argument at hand.
+    /// The length of the current argument.
     arg_bytes: Option<usize>,
-    /// Bytes that have been understood.
+    /// The number of bytes that have been parsed.
     at: usize,
-    /// Bytes behind `at` in which no end of a line is.
+    /// The number of bytes after `at` that have no end of a line.
     searched: usize,
 }
 
@@ -90,7 +90,7 @@ impl RequestParser {
         Ok(Parsed::Whole(self.at))
     }
 
-    /// One argument; whether it is whole.
+    /// Parses one argument; returns whether it is complete.
     fn arg(&mut self, bytes: &[u8], limits: Limits) -> Result<bool, ProtocolError> {
         let arg_bytes = match self.arg_bytes {
             Some(arg_bytes) => arg_bytes,
@@ -120,7 +120,8 @@ impl RequestParser {
         Ok(true)
     }
 
-    /// The rest of the line that begins with a mark at `at`, without its end; moves behind it.
+    /// Returns the rest of the line that begins with a mark at `at`, without its end; moves behind
+    /// it.
     fn line(
         &mut self,
         bytes: &[u8],
@@ -163,7 +164,7 @@ impl RequestParser {
         Ok(Parsed::Whole(end + 1))
     }
 
-    /// The arguments of a whole request, whose bytes are `bytes`.
+    /// Returns in `into` the arguments of a complete request, whose bytes are `bytes`.
     pub(crate) fn args<'a>(&'a self, bytes: &'a [u8], into: &mut Vec<&'a [u8]>) {
         if self.is_inline {
             into.extend(self.words.iter().map(Vec::as_slice));
@@ -172,20 +173,20 @@ impl RequestParser {
         }
     }
 
-    /// Whether a part of a request has been read.
+    /// Returns whether a part of a request has been read.
     pub(crate) fn is_begun(&self) -> bool {
         self.left.is_some() || self.searched > 0
     }
 
-    /// Bytes that the request is known to come to, as far as the argument at hand.
+    /// Returns the known bytes of the request, up to the current argument.
     pub(crate) fn bytes_expected(&self) -> usize {
         self.at + self.arg_bytes.map_or(0, |bytes| bytes + 2)
     }
 
-    /// Forgets a whole request.
+    /// Forgets a complete request.
     pub(crate) fn reset(&mut self) {
         self.ranges.clear();
-        // A request of a million arguments is no reason to keep room for the next one.
+        // Room for a million arguments is not kept for the next request.
         self.ranges.shrink_to(64);
         self.words = Vec::new();
         (self.is_inline, self.left, self.arg_bytes) = (false, None, None);
@@ -222,7 +223,7 @@ mod tests {
     const LIMITS: Limits =
         Limits { args_max: 1 << 20, arg_bytes_max: 512 << 20, is_stranger: false };
 
-    /// The requests of a stream that arrives in pieces of `piece` bytes.
+    /// Returns the requests of a stream that arrives in pieces of `piece` bytes.
     fn requests(stream: &[u8], piece: usize, limits: Limits) -> Result<Vec<Vec<Vec<u8>>>, String> {
         let (mut parser, mut begin, mut arrived) = (RequestParser::default(), 0, 0);
         let mut found = Vec::new();

@@ -1,7 +1,6 @@
 //! One connection: bytes in, commands, bytes out.
 //!
-//! Owns: when it reads and when it writes, how long it waits, and how much memory it takes. Never does:
-//! run a command.
+//! Owns: the times of its reads and writes, its waits, and its memory. Never does: run a command.
 
 use super::dispatch::{Server, Session};
 use super::execute::Group;
@@ -20,26 +19,27 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Replies are sent once there are so many bytes of them, whatever else was asked.
+/// Replies are sent once they have this many bytes, even before all requests have run.
 const SEND_BYTES: usize = 64 << 10;
-/// Bytes that are read at once, by how much came before: clients that say little cost little.
+/// The number of bytes that are read at once grows with earlier reads: clients that send little
+/// cost little.
 const READ_BYTES_MIN: usize = 1 << 10;
 const READ_BYTES_MAX: usize = 16 << 10;
-/// Every client may have so much under way, however much all have.
+/// Every client may have this many bytes under way, however many all have.
 const OWN_BYTES: usize = 128 << 10;
-/// A client that takes nothing of its replies for so long is gone.
+/// A client that takes nothing of its replies for this time is dropped.
 const SEND_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A reply waits so long for those whom its command has served.
+/// The longest time that a reply waits for the clients that its command has served.
 const SERVED_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// The next step of a connection.
 enum Next {
-    /// It waits for more to arrive.
+    /// Waits for more bytes.
     Read,
-    /// It goes on with what has arrived.
+    /// Goes on with the bytes that have arrived.
     Run,
-    /// It waits for what a command looks for.
+    /// Waits for the keys of a command, which are among these arguments.
     Wait(Vec<Vec<u8>>),
 }
 
@@ -52,12 +52,12 @@ pub(crate) struct Connection<S> {
     stopped: watch::Receiver<bool>,
     parser: RequestParser,
     input: Vec<u8>,
-    /// Bytes that are read at once now.
+    /// The number of bytes that are read at once now.
     read_bytes: usize,
-    /// How much of `input` has been run.
+    /// The number of bytes of `input` that have been run.
     done: usize,
     out: Reply,
-    /// Bytes of the buffers that are counted.
+    /// The bytes of the buffers that are counted.
     counted: usize,
 }
 
@@ -88,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) async fn run(&mut self) {
         let peer = Arc::clone(&self.session.client.peer);
         tracing::debug!(client = peer.id, address = %peer.address(), "a client has come");
-        // A client that has gone is none that anything could be said to.
+        // A client that has disconnected cannot be sent an error.
         match self.serve().await {
             Ok(()) => tracing::debug!(client = peer.id, "a client has gone"),
             Err(error) => tracing::debug!(client = peer.id, %error, "a client was lost"),
@@ -138,8 +138,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// Runs requests that have arrived, up to one that waits, or as many as fill a part of the replies.
-    /// All that they wrote is written then.
+    /// Runs requests that have arrived, up to one that waits, or until the replies have
+    /// [`SEND_BYTES`]. Then it writes all their staged rows.
     fn run_arrived(&mut self) -> Next {
         let server = Arc::clone(&self.session.server);
         let mut group = Group::new(&server.shared);
@@ -180,7 +180,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         next
     }
 
-    /// Waits until a command finds what it looks for, or for as long as it may.
+    /// Waits until a command finds something, or its time is over.
     async fn wait(&mut self, args: &[Vec<u8>]) -> io::Result<()> {
         let Some(blocked) = self.session.client.blocked.take() else { return Ok(()) };
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
@@ -205,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         (peer, mut end): (&Peer, Pin<&mut tokio::time::Sleep>),
     ) -> io::Result<()> {
         loop {
-            // Something may have come before the ticket was there.
+            // Something may have come before the ticket was taken.
             let has_found = self.session.run_again(args, &mut self.out);
             let passes_on =
                 self.session.client.blocked.take().is_none_or(|blocked| blocked.passes_on);
@@ -220,7 +220,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let woken = ticket.woken();
             tokio::pin!(woken);
             loop {
-                // Requests that come meanwhile are run afterwards: they are kept, and so they are few.
+                // Requests that come meanwhile are run afterwards: they are buffered, hence the
+                // limit.
                 let has_room = self.input.len() - self.done < OWN_BYTES;
                 tokio::select! {
                     served = &mut woken => {
@@ -256,18 +257,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Sends the replies, once what they say is as durable as it is to be.
+    /// Sends the replies, once their writes are as durable as the settings demand.
     async fn send(&mut self) -> io::Result<()> {
         if self.session.take_written()
             && let Err(why) = self.syncer.settle().await
         {
-            // No reply of these may be sent: what they acknowledge may be lost.
+            // None of these replies may be sent: the writes that they acknowledge may be lost.
             self.out.clear();
             self.out.error(&format!("MISCONF the write-ahead log cannot be synced: {why}"));
             self.session.client.is_leaving = true;
         }
         for served in std::mem::take(&mut self.session.client.served) {
-            // It is a matter of order alone: nobody waits long for a client that is slow.
+            // Only the order depends on it: no client waits long for a slow one.
             let _ = timeout(SERVED_TIME_MAX, served.all()).await;
         }
         let mut sent = 0;
@@ -283,7 +284,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// Reads more of a request; `false` where there is no more.
+    /// Reads more of a request; returns `false` where there is no more.
     async fn read(&mut self) -> io::Result<bool> {
         let config = &self.session.server.shared.config;
         let is_begun = self.parser.is_begun() || !self.input.is_empty();
@@ -291,7 +292,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             true => Some(config.request_time_max),
             false => config.idle_max,
         };
-        // As much again as has arrived, and never as much as was only said to come.
+        // At most as much again as has arrived, never as much as was only declared.
         let expected = self.parser.bytes_expected().saturating_sub(self.input.len());
         self.input.reserve(expected.clamp(self.read_bytes, self.input.len().max(READ_BYTES_MAX)));
         self.count();
@@ -314,7 +315,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         has_come
     }
 
-    /// Waits until bytes or messages come; `false` where there are no more, or the time is over.
+    /// Waits until bytes or messages come; returns `false` where there are no more, or the time is
+    /// over.
     async fn arrives(&mut self, time: Option<Duration>) -> io::Result<bool> {
         let peer = Arc::clone(&self.session.client.peer);
         let (out, inbox) = (&mut self.out, &mut self.inbox);
@@ -338,7 +340,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Counts what the buffers take.
+    /// Counts the bytes of the buffers.
     fn count(&mut self) {
         let bytes = self.input.capacity() + self.out.capacity() + self.session.client.bytes();
         let all = &self.session.server.shared.counters.buffer_bytes;
@@ -365,7 +367,7 @@ impl<S> Drop for Connection<S> {
     }
 }
 
-/// Writes a message that came by a subscription.
+/// Writes a message of a subscription.
 fn tell(out: &mut Reply, message: &Message) {
     match &message.pattern {
         None => {

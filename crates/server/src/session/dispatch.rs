@@ -21,10 +21,10 @@ use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Bytes of the requests that are queued behind `MULTI`.
+/// The most bytes of the requests that are queued after `MULTI`.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// The server as sessions see it.
+/// The server, for its sessions.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) shared: Shared,
@@ -35,30 +35,30 @@ pub(crate) struct Server {
 pub(crate) struct Session {
     pub(crate) server: Arc<Server>,
     pub(crate) client: Client,
-    /// Something was written since [`Session::take_written`].
+    /// Whether something was written since [`Session::take_written`].
     has_written: bool,
 }
 
 impl Session {
-    /// Of a client that has just connected; its messages are found in the inbox.
+    /// Makes the session of a client that has just connected; its messages come from the inbox.
     pub(crate) fn new(server: Arc<Server>, peer: Arc<Peer>) -> (Session, Inbox) {
         let is_authenticated = server.shared.config.password.is_none();
         let (client, inbox) = Client::new(peer, is_authenticated);
         (Session { server, client, has_written: false }, inbox)
     }
 
-    /// Whether a request has written anything since this was asked last.
+    /// Returns whether a request has written anything since the last call.
     pub(crate) fn take_written(&mut self) -> bool {
         std::mem::take(&mut self.has_written)
     }
 
-    /// Writes what the requests so far have staged, so that their replies may be sent.
+    /// Writes the rows that the requests so far have staged, so that their replies may be sent.
     pub(crate) fn write(&mut self, group: &mut Group<'_>, out: &mut Reply) {
         group.write(&mut self.client, out);
         self.has_written |= group.take_written();
     }
 
-    /// Runs a request behind those of `group`, and writes its reply if the client wants one.
+    /// Runs a request after those of `group`, and writes its reply if the client wants one.
     pub(crate) fn run(&mut self, args: &[&[u8]], out: &mut Reply, group: &mut Group<'_>) {
         let begin = out.len();
         if self.client.replies == Replies::NoneNext {
@@ -69,7 +69,7 @@ impl Session {
             self.server.shared.counters.failed(&fault.0);
             out.error(&fault.0);
         }
-        // Confirmations of subscriptions are messages, and no replies.
+        // Confirmations of subscriptions are messages, and not replies.
         let is_message = |name: &[u8]| {
             let command = self.server.table.find(name);
             command.is_some_and(|command| command.has(CONFIRMS))
@@ -85,7 +85,7 @@ impl Session {
         }
     }
 
-    /// Runs a command again that found nothing when it was run first; whether it has found something.
+    /// Runs a command again that found nothing before; returns whether it is done.
     pub(crate) fn run_again(&mut self, args: &[&[u8]], out: &mut Reply) -> bool {
         self.client.blocked = None;
         let begin = out.len();
@@ -137,7 +137,8 @@ impl Session {
         if self.client.queue.is_some() && !is_of_queue {
             return self.queue(args, out);
         }
-        // Staged rows that others are to see are written first; a command that waits for all has no locks.
+        // Staged rows that others must see are written first; a command that waits for all locks
+        // holds none.
         let is_apart = command.has(SESSION | EXCLUSIVE | ADMIN | SLOW | SETTLED);
         if is_apart && !group.write(&mut self.client, out) {
             return Ok(());
@@ -151,14 +152,14 @@ impl Session {
             return Ok(());
         }
         let mut run = || group.run((&mut self.client, out), command, args);
-        // Connections that this thread would serve next are given to another one.
+        // Other connections of this thread are handed to another one.
         if command.has(SLOW) { tokio::task::block_in_place(run) } else { run() }
     }
 
-    /// The command of a request, if it is one and may be run by this client.
+    /// Returns the command of a request, if there is one and this client may run it.
     fn admitted(&self, server: &Server, args: &[&[u8]]) -> Outcome<&'static Command> {
         let Some(command) = server.table.find(args[0]) else {
-            // A stranger is told nothing, not even this.
+            // A client that has not authenticated is not even told this.
             if !self.client.is_authenticated {
                 return fail("NOAUTH Authentication required.");
             }
@@ -200,7 +201,7 @@ impl Session {
         Ok(())
     }
 
-    /// A command that the session itself runs.
+    /// Runs a command of the session itself.
     fn steer(&mut self, command: &Command, args: &[&[u8]], out: &mut Reply) -> Outcome {
         match command.name {
             "multi" if self.client.queue.is_some() => fail("ERR MULTI calls can not be nested"),
@@ -250,7 +251,7 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets all keys that are watched.
+    /// Forgets all watched keys.
     pub(crate) fn unwatch(&mut self) {
         let watched = &self.server.shared.store.watched;
         for (key, _) in self.client.watching.drain(..) {
@@ -273,7 +274,7 @@ impl Session {
         }
     }
 
-    /// As if the client had just connected.
+    /// Resets the client to its state after connecting.
     fn reset(&mut self, out: &mut Reply) {
         self.client.queue = None;
         self.unwatch();
@@ -294,7 +295,7 @@ impl Drop for Session {
 }
 
 fn unknown(args: &[&[u8]]) -> String {
-    /// Of names and arguments an error repeats so much.
+    /// The most bytes of names and arguments that an error repeats.
     const SHOWN: usize = 128;
     let shown = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(SHOWN)]).into_owned();
     let mut text = format!("ERR unknown command '{}', with args beginning with: ", shown(args[0]));
@@ -307,7 +308,7 @@ fn unknown(args: &[&[u8]]) -> String {
     text
 }
 
-/// `COMMAND`: the table, or a part of it.
+/// Runs `COMMAND`: writes the table, or a part of it.
 fn describe(table: &Table, args: &[&[u8]], out: &mut Reply) -> Outcome {
     match &args[1..] {
         [word] if is(word, "COUNT") => out.count(table.all().len()),
@@ -345,7 +346,7 @@ fn describe(table: &Table, args: &[&[u8]], out: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// The places of a request's keys, where they are no matter of places alone, too.
+/// Returns the places of a request's keys, also where they depend on its arguments.
 fn key_places(command: &Command, request: &[&[u8]]) -> Vec<usize> {
     let counted = |at: usize| {
         let count = request.get(at).and_then(|count| parse_i64(count));

@@ -1,7 +1,7 @@
 //! Running commands: by themselves, or several as one.
 //!
-//! Owns: the locks they run under, and that a command that fails writes nothing. Never does: decide
-//! whether one may be run.
+//! Owns: the locks they run under, and the rule that a command that fails writes nothing. Never
+//! does: decide whether one may be run.
 
 use crate::client::{Client, NAME_EXTRA_BYTES};
 use crate::clock;
@@ -17,32 +17,33 @@ use crate::shared::Shared;
 use std::sync::atomic::Ordering;
 use windrow::Batch;
 
-/// Commands that arrived together are written once they have staged so much.
+/// Commands that arrived together are written once they have staged this many bytes.
 const BYTES_MAX: usize = 256 << 10;
-/// Or once they are so many: others may wait for their keys.
+/// They are also written once they are this many: others may wait for their keys.
 const COMMANDS_MAX: usize = 256;
 
-/// The parts that a command reaches.
+/// The parts of the server that a command reaches.
 pub(crate) struct Reached<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) client: &'a mut Client,
     pub(crate) out: &'a mut Reply,
 }
 
-/// Commands of one client that arrived together and are written together: under the locks of all their
-/// keys, which are given back when they are written, and before one of them has to be waited for.
+/// Commands of one client that arrived together and are written together. They hold the locks of
+/// all their keys, which are released when they are written, and before one of them would have to
+/// be waited for.
 pub(crate) struct Group<'s> {
     shared: &'s Shared,
     held: KeyGuards<'s>,
     staged: Staged,
     batch: Batch,
-    /// Keys for which somebody is to be woken.
+    /// Keys whose waiting clients will be woken.
     fresh: Vec<Vec<u8>>,
-    /// Where the replies begin of those that are not written, among all that are not sent.
+    /// The place among the unsent replies at which those of unwritten commands begin.
     begin: usize,
-    /// How many replies that are.
+    /// The number of those replies.
     commands: usize,
-    /// Something was written since this was asked last.
+    /// Whether something was written since the last call of [`Group::take_written`].
     has_written: bool,
 }
 
@@ -60,7 +61,7 @@ impl<'s> Group<'s> {
         }
     }
 
-    /// Runs a command behind those before it. Where these could not be written, it is not run, and the
+    /// Runs a command after those before it. If these could not be written, it is not run, and the
     /// client is leaving.
     ///
     /// # Errors
@@ -93,7 +94,7 @@ impl<'s> Group<'s> {
         self.commands += usize::from(!self.staged.is_empty());
         let wrote = outcome.is_ok() && !written.staged.is_empty();
         if wrote {
-            // A large write is one by itself, so that nothing else fails with it.
+            // A large write is a batch of its own, so that no other command fails with it.
             let is_large = written.staged.bytes() > BYTES_MAX;
             if is_large && !self.write_staged(client, out) {
                 return Ok(());
@@ -103,7 +104,7 @@ impl<'s> Group<'s> {
         } else {
             self.held.keep(before.unwrap_or(0));
         }
-        // One that waits is counted when it has found something.
+        // A command that waits is counted when it has found something.
         if let Some(counters) = self.shared.counters.of(command.name)
             && client.blocked.is_none()
         {
@@ -122,8 +123,9 @@ impl<'s> Group<'s> {
         self.staged.absorb(staged);
     }
 
-    /// Writes what is staged. If it cannot be, nothing is, and the replies that said so are taken back: a
-    /// single one becomes an error, several end the connection. `false`: it ends.
+    /// Writes the staged rows. If they cannot be written, none is, and the replies that
+    /// acknowledged them are removed: a single one becomes an error, several end the connection.
+    /// Returns `false` if it ends.
     fn write_staged(&mut self, client: &mut Client, out: &mut Reply) -> bool {
         if self.staged.is_empty() {
             return true;
@@ -148,8 +150,8 @@ impl<'s> Group<'s> {
         }
     }
 
-    /// Writes what is staged, and gives back all locks. `false`: it could not be written, and the
-    /// connection ends.
+    /// Writes the staged rows, and releases all locks. Returns `false` if they could not be
+    /// written, and the connection ends.
     pub(crate) fn write(&mut self, client: &mut Client, out: &mut Reply) -> bool {
         let is_written = self.write_staged(client, out);
         self.held.release();
@@ -157,7 +159,7 @@ impl<'s> Group<'s> {
         is_written
     }
 
-    /// Whether anything has been written since this was asked last.
+    /// Returns whether anything has been written since the last call.
     pub(crate) fn take_written(&mut self) -> bool {
         std::mem::take(&mut self.has_written)
     }
@@ -172,7 +174,7 @@ fn run(command: &Command, call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Runs a command that excludes every other one. Whether it wrote.
+/// Runs a command that excludes every other one. Returns whether it wrote.
 ///
 /// # Errors
 /// Those of the command, and of a write.
@@ -205,8 +207,8 @@ pub(crate) fn exclusively(
     outcome
 }
 
-/// Runs the commands of `EXEC`: nobody else's come in between, and their writes are one batch. Nothing
-/// is run, and the reply is nothing, where a key that is watched was written. Whether they wrote.
+/// Runs the commands of `EXEC`: no other client's come in between, and their writes are one batch.
+/// If a watched key was written, none is run, and the reply is a null. Returns whether they wrote.
 ///
 /// # Errors
 /// Those of a write: nothing was done.
@@ -263,9 +265,9 @@ pub(crate) fn together(
     Ok(writes)
 }
 
-/// From now on the client is told when one of `keys` is written.
+/// Has the client notified from now on when one of `keys` is written.
 pub(crate) fn watch(shared: &Shared, client: &mut Client, keys: &[&[u8]]) -> Outcome {
-    /// More would be a way to fill the server's memory.
+    /// The most watched keys: more would be a way to fill the server's memory.
     const WATCHED_MAX: usize = 4096;
     for key in keys {
         if client.watching.iter().any(|(watched, _)| watched == key) {

@@ -1,6 +1,6 @@
-//! Connections: what a client sends becomes commands, and their replies are sent.
+//! Connections: a client's bytes become commands, and their replies are sent.
 //!
-//! Owns: the order of both. Never does: know what a command does.
+//! Owns: the order of both. Never does: know the effect of a command.
 
 pub(crate) mod connection;
 pub(crate) mod dispatch;

@@ -1,6 +1,6 @@
 //! The server without sockets, and a model of it: for tests and fuzzers.
 //!
-//! Owns: what any bytes and any sessions are checked against. Never does: serve.
+//! Owns: the checks for any bytes and any sessions. Never does: serve.
 
 pub mod model;
 pub mod reply;

@@ -1,4 +1,7 @@
 //! Replies as clients see them, and requests as they send them.
+//!
+//! Owns: a second reader of replies in RESP2. Never does: use the server's
+//! writer.
 
 use std::io::BufRead;
 
@@ -19,26 +22,26 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
-/// A byte string.
+/// Makes a byte string.
 pub fn bulk(text: impl AsRef<[u8]>) -> Reply {
     Reply::Bulk(text.as_ref().to_vec())
 }
 
-/// An array of byte strings.
+/// Makes an array of byte strings.
 pub fn bulks<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Reply {
     Reply::Array(texts.into_iter().map(bulk).collect())
 }
 
-/// The reply of most commands that write.
+/// Returns the reply of most commands that write.
 pub fn ok() -> Reply {
     Reply::Simple("OK".to_owned())
 }
 
 impl Reply {
-    /// The text of an error.
+    /// Returns the text of an error.
     ///
     /// # Panics
-    /// Of any other reply.
+    /// On any other reply.
     pub fn error(&self) -> &str {
         match self {
             Reply::Error(text) => text,
@@ -47,7 +50,7 @@ impl Reply {
     }
 }
 
-/// A request as bytes.
+/// Returns a request as bytes.
 pub fn encoded(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut request = format!("*{}\r\n", args.len()).into_bytes();
     for arg in args {
@@ -65,7 +68,7 @@ impl Reply {
     /// The reader's, and `UnexpectedEof` where there is none.
     ///
     /// # Panics
-    /// Where the bytes are no reply.
+    /// If the bytes are no reply.
     pub fn read(from: &mut impl BufRead) -> std::io::Result<Reply> {
         let mut line = Vec::new();
         if from.read_until(b'\n', &mut line)? == 0 {

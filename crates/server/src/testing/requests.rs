@@ -1,8 +1,10 @@
 //! Any bytes as requests.
+//!
+//! Owns: the comparison of parses at once and in pieces. Never does: run a request.
 
 use crate::protocol::{Limits, Parsed, RequestParser};
 
-/// Requests that were whole, and whether something wrong ended them.
+/// Complete requests, and whether a fault ended them.
 type Requests = (Vec<Vec<Vec<u8>>>, bool);
 
 /// Reads requests that arrive in pieces, which end at `cuts`.
@@ -28,10 +30,11 @@ fn requests(input: &[u8], cuts: impl Iterator<Item = usize>) -> Requests {
     (found, false)
 }
 
-/// Reads bytes as requests, at once and in pieces, whose lengths the first byte decides: both are the same.
+/// Reads bytes as requests, at once and in pieces, whose lengths the first byte decides: both are
+/// the same.
 ///
 /// # Panics
-/// Where they are not.
+/// If they are not.
 pub fn check_requests(input: &[u8]) {
     let Some((step, input)) = input.split_first() else { return };
     let step = usize::from(*step).max(1);

@@ -1,4 +1,6 @@
 //! Sessions without sockets: any bytes, and any commands against the model.
+//!
+//! Owns: a server for each check. Never does: open a socket.
 
 use super::model::{Bytes, Choices, Model, request, run};
 use super::reply::{self, encoded};
@@ -13,13 +15,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use windrow::Db;
 
-/// Commands that reach out of the database, or that only wait.
+/// Commands that affect more than the database, or that only wait.
 const AWAY: [&str; 4] = ["shutdown", "debug", "windrow.checkpoint", "windrow.compact"];
 
 /// A server and its database.
 type Served = OnceLock<(tempfile::TempDir, Arc<Server>)>;
 
-/// Each check has one server for all its inputs: a database for each would cost more than the check.
+/// Each check has one server for all its inputs: a database for each would cost more than the
+/// check.
 static OF_COMMANDS: Served = OnceLock::new();
 static OF_SESSIONS: Served = OnceLock::new();
 
@@ -50,7 +53,7 @@ impl Client {
         Client { session, parser: RequestParser::default() }
     }
 
-    /// Runs whole requests, up to one that waits: their replies, and how many there were.
+    /// Runs complete requests, up to one that waits; returns their replies and their number.
     fn say(&mut self, input: &[u8]) -> (Vec<u8>, usize) {
         let server = Arc::clone(&self.session.server);
         let mut group = Group::new(&server.shared);
@@ -82,15 +85,15 @@ impl Drop for Client {
     }
 }
 
-/// Runs any bytes as requests: replies are well-formed, whatever was asked.
+/// Runs any bytes as requests: replies are well-formed for any of them.
 ///
 /// # Panics
-/// Where they are not.
+/// If they are not.
 pub fn check_commands(input: &[u8]) {
     let server = server(&OF_COMMANDS);
     let mut client = Client::new(&server);
     let (replies, _) = client.say(input);
-    // In RESP3 there are kinds of replies that the reader here does not know.
+    // RESP3 has kinds of replies that this reader does not know.
     if input.windows(5).any(|word| word.eq_ignore_ascii_case(b"hello")) {
         return;
     }
@@ -103,7 +106,7 @@ pub fn check_commands(input: &[u8]) {
 /// Runs a session that the bytes choose, against the model: every reply is the model's.
 ///
 /// # Panics
-/// Where one is not.
+/// If one is not.
 pub fn check_session(input: &[u8]) {
     let (server, mut model) = (server(&OF_SESSIONS), Model::new());
     let mut client = Client::new(&server);

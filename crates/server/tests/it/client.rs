@@ -1,4 +1,4 @@
-//! A client that sends what a test says, and reads one reply at a time.
+//! A client that sends a test's requests, and reads one reply at a time.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -27,14 +27,14 @@ impl Client {
         self.send_raw(&encoded(args)).unwrap();
     }
 
-    /// Requests that arrive together, and their replies.
+    /// Sends requests that arrive together; returns their replies.
     pub(crate) fn call_all<A: AsRef<[u8]>>(&mut self, requests: &[Vec<A>]) -> Vec<Reply> {
         let bytes: Vec<u8> = requests.iter().flat_map(|args| encoded(args)).collect();
         self.send_raw(&bytes).unwrap();
         requests.iter().map(|_| self.read().unwrap()).collect()
     }
 
-    /// A request of words without blanks, and its reply.
+    /// Sends a request of words without blanks; returns its reply.
     pub(crate) fn say(&mut self, request: &str) -> Reply {
         self.call(&request.split_whitespace().collect::<Vec<_>>())
     }
@@ -44,7 +44,7 @@ impl Client {
         self.read().unwrap()
     }
 
-    /// The next reply; `None` where the server has ended the connection.
+    /// Reads the next reply; `None` if the server has ended the connection.
     pub(crate) fn try_read(&mut self) -> Option<Reply> {
         self.read().ok()
     }
@@ -54,7 +54,7 @@ impl Client {
     }
 }
 
-/// A server at a free port, with its database in `dir`.
+/// Starts a server at a free port, with its database in `dir`.
 pub(crate) fn serve(dir: &Path, config: Config) -> (Db, Server) {
     let db = Db::open(dir).unwrap();
     let server = Server::start(db.clone(), Config { port: 0, ..config }).unwrap();

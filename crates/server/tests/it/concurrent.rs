@@ -1,4 +1,4 @@
-//! Many clients on few keys at once: whatever comes in between, values are whole.
+//! Many clients on few keys at once: values stay whole in any interleaving.
 
 use crate::client::{Client, Reply, serve};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use windrow::Db;
 use windrow_server::Config;
 use windrow_server::testing::model::{Choices, Rng, request};
 
-/// The rows of a keyspace.
+/// Returns the rows of a keyspace.
 fn rows(db: &Db, name: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let keyspace = db.open_keyspace(name).unwrap().unwrap();
     keyspace
@@ -21,7 +21,8 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// Every head has as many rows as it says, where it says, and every row has a head (docs/server.md).
+/// Checks that every head has its number of rows in their places, and that every row has a head
+/// (docs/server.md).
 fn check(db: &Db) {
     let strings: BTreeSet<Vec<u8>> = rows(db, "default").into_iter().map(|(key, _)| key).collect();
     let heads = rows(db, "redis.keys");
@@ -79,12 +80,13 @@ fn check(db: &Db) {
     assert_eq!(noted, deadlines, "deadlines of heads");
 }
 
-/// A stream has its record, as many entries as its head says, and groups that count what is pending with them.
+/// Checks that a stream has its record, the number of entries in its head, and groups with right
+/// counts of pending entries.
 fn check_stream(own: &[(Vec<u8>, Vec<u8>)], count: u64) {
     let of = |mark: u8| own.iter().filter(move |(row, _)| row.first() == Some(&mark));
     assert_eq!(own.iter().filter(|(row, _)| row.is_empty()).count(), 1, "one record");
     assert_eq!(of(b'e').count() as u64 + 1, count, "entries, and the record");
-    // Behind `g`, the length of the name and the name: the kind of the row.
+    // After `g`, the length of the name and the name: the kind of the row.
     let part = |row: &[u8]| {
         let end = 5 + u32::from_be_bytes(row[1..5].try_into().unwrap()) as usize;
         (row[1..end].to_vec(), row.get(end).copied())

@@ -45,7 +45,8 @@ fn a_client_that_trusts_the_certificate_is_served_and_others_are_not() {
     client.read_exact(&mut reply).unwrap();
     assert_eq!(reply, format!("+OK\r\n$100000\r\n{value}\r\n").as_bytes());
 
-    // A client that does not speak TLS, or says nothing, is ended.
+    // A connection whose client does not speak TLS, or sends nothing, is
+    // closed.
     for bytes in [&b"PING\r\n"[..], b""] {
         let mut other = TcpStream::connect(encrypted).unwrap();
         other.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

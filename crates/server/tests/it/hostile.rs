@@ -7,7 +7,7 @@ use std::time::Duration;
 use windrow::Db;
 use windrow_server::{Config, Server, StartError};
 
-/// A number of `INFO clients`.
+/// Returns a number of `INFO clients`.
 fn info(client: &mut Client, name: &str) -> u64 {
     let Reply::Bulk(info) = client.say("INFO clients") else { panic!("no text") };
     let info = String::from_utf8(info).unwrap();
@@ -24,7 +24,7 @@ fn a_declared_length_takes_no_memory() {
     for client in &mut clients {
         client.send_raw(b"*1000000\r\n$536870912\r\nabc").unwrap();
     }
-    // Half a gigabyte was announced fifty times, and others are served all the same.
+    // Half a gigabyte was announced fifty times, and other clients are still served.
     let mut client = Client::new(server.addresses()[0]);
     assert_eq!(client.call(&["SET", "a", &"x".repeat(1 << 20)]), ok());
 }
@@ -52,7 +52,8 @@ fn all_buffers_together_are_bounded() {
         client.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$8388608\r\n").unwrap();
     }
     let mut other = Client::new(server.addresses()[0]);
-    // Each sends seven of the eight megabytes that it has announced; one that is refused is closed.
+    // Each sends seven of the eight megabytes that it has announced; a client that is refused is
+    // closed.
     for _ in 0..7 {
         clients.retain_mut(|client| client.send_raw(&part).is_ok());
         let bytes = info(&mut other, "client_buffer_bytes");
@@ -117,7 +118,7 @@ fn replies_that_nobody_takes_stop_their_client_alone() {
     for _ in 0..1000 {
         greedy.send(&["GET", "a"]);
     }
-    // A gigabyte of replies: the server keeps what it has read and one reply.
+    // A gigabyte of replies: the server keeps the bytes that it has read and one reply.
     for _ in 0..50 {
         let bytes = info(&mut client, "client_buffer_bytes");
         assert!(bytes < 8 << 20, "{bytes}");
@@ -227,7 +228,7 @@ fn any_bytes_get_replies_or_the_end() {
         for _ in 0..random() % 40 {
             bytes.extend_from_slice(words[random() as usize % words.len()]);
         }
-        // It may be sent away before it has said all.
+        // It may be disconnected before it has sent all.
         let _ = client.send_raw(&bytes);
     }
     let mut client = Client::new(server.addresses()[0]);

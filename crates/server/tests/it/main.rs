@@ -1,4 +1,4 @@
-//! The server by its sockets, as clients meet it.
+//! The server through its sockets, as clients use it.
 
 #![allow(
     clippy::disallowed_methods,

@@ -5,7 +5,8 @@ use windrow::Db;
 use windrow_server::Config;
 use windrow_server::testing::model::{Choices, Model, Rng, Value, request, run};
 
-/// Every keyspace has the rows of the model's values, and no others.
+/// Checks that every keyspace has the rows of the model's values, and no
+/// others.
 fn check_rows(db: &Db, model: &Model) {
     let count = |name: &str| {
         let keyspace = db.open_keyspace(name).unwrap().unwrap();
@@ -38,7 +39,7 @@ fn replies_and_rows_are_those_of_the_model() {
             (Rng(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed)), Model::new());
         for step in 0..1500 {
             if rng.below(10) == 0 {
-                // Several as one: each sees what those before it wrote.
+                // Several as one: each sees the writes of those before it.
                 let requests: Vec<_> = (0..rng.below(6) + 1).map(|_| request(&mut rng)).collect();
                 client.say("MULTI");
                 requests.iter().for_each(|args| {

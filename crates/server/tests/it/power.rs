@@ -1,4 +1,4 @@
-//! A loss of power under the server, on a simulated device: what `--sync` promises.
+//! A loss of power under the server, on a simulated device: the promises of `--sync`.
 
 use crate::client::{Client, ok};
 use std::path::Path;
@@ -26,10 +26,10 @@ fn serve(fs: &CrashFs, durability: Durability) -> (Db, Server, Client) {
     (db, server, client)
 }
 
-/// Loses power while the server runs, and opens what is left.
+/// Loses power while the server runs, and opens the database from the files that are left.
 fn lose_power(fs: &CrashFs, seed: u64, running: (Db, Server, Client)) -> Db {
     fs.crash(seed);
-    // Its files are gone from under it: it ends, and nothing that it does reaches the device.
+    // Its files are gone while it runs: it ends, and none of its writes reaches the device.
     drop(running);
     open(fs)
 }

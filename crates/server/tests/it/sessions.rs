@@ -1,4 +1,5 @@
-//! Promises to clients beyond what Redis' own suite asks (`tests/redis/run.sh`).
+//! Promises to clients beyond the tests of Redis' own suite
+//! (`tests/redis/run.sh`).
 
 use crate::client::{Client, Reply, bulk, bulks, ok, serve};
 use std::thread;
@@ -54,7 +55,7 @@ fn a_transaction_is_one_write_and_a_command_that_fails_in_it_writes_nothing() {
     let Reply::Array(replies) = client.say("EXEC") else { panic!("no array") };
     assert_eq!(replies[..2], [ok(), Reply::Int(2)]);
     assert!(replies[2].error().contains("not an integer"));
-    // Nothing waits within a transaction.
+    // No command waits within a transaction.
     assert_eq!(replies[3..], [Reply::Int(1), bulks(["l", "x"]), Reply::Null]);
     assert_eq!(client.say("EXISTS l a text"), Reply::Int(2));
 }
@@ -285,7 +286,7 @@ fn a_scan_returns_all_that_is_there_all_the_time() {
             seen.extend(found.iter().step_by(width).cloned());
             number = String::from_utf8(next.clone()).unwrap();
             calls += 1;
-            // Others come and go meanwhile, and one changes what it is.
+            // Other keys come and go meanwhile, and one changes its kind.
             client.call(&["SET", &format!("new{calls}"), "x"]);
             client.call(&["DEL", &format!("new{}", calls - 3)]);
             client.say("DEL keep0250");

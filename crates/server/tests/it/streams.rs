@@ -1,4 +1,4 @@
-//! Streams: what consumers of groups are given, and clients that wait.
+//! Streams: deliveries to consumers of groups, and clients that wait.
 
 use crate::client::{Client, Reply, bulk, bulks, ok, serve};
 use std::thread;
@@ -13,7 +13,7 @@ fn of_stream(key: &str, entries: Vec<Reply>) -> Reply {
     Reply::Array(vec![Reply::Array(vec![bulk(key), Reply::Array(entries)])])
 }
 
-/// Waits until so many clients wait.
+/// Waits until this number of clients waits.
 fn until_waiting(client: &mut Client, count: u64) {
     loop {
         let Reply::Bulk(info) = client.say("INFO clients") else { panic!("no text") };
@@ -47,11 +47,11 @@ fn an_entry_goes_to_one_consumer_until_it_is_acknowledged_or_claimed() {
     let again = client.say("XAUTOCLAIM s g alice 0 0");
     let Reply::Array(parts) = again else { panic!("{again:?}") };
     assert_eq!(parts[1..], [Reply::Array(vec![entry("4-0", &["f", "v4"])]), bulks(["2-0"])]);
-    // Named twice, it gives nothing twice.
+    // A stream that is named twice gives no entry twice.
     client.say("XADD s 5 f v5");
     let twice = client.say("XREADGROUP GROUP g bob STREAMS s s > >");
     assert_eq!(twice, of_stream("s", vec![entry("5-0", &["f", "v5"])]));
-    // All of it goes with the key, and comes back from a dump.
+    // All of it is deleted with the key, and a dump restores it.
     let Reply::Bulk(dump) = client.say("DUMP s") else { panic!("no dump") };
     assert_eq!(client.say("DEL s"), Reply::Int(1));
     let rows = db.open_keyspace("redis.streams").unwrap().unwrap();
@@ -70,7 +70,7 @@ fn all_who_wait_for_a_stream_read_what_comes_and_a_group_gives_it_to_one() {
     let address = server.addresses()[0];
     let mut client = Client::new(address);
     client.say("XGROUP CREATE s g $ MKSTREAM");
-    // One waits for what never comes; behind it are others that are served.
+    // One waits for something that never comes; behind it are others that are served.
     let mut waiting: Vec<Client> = (0..4).map(|_| Client::new(address)).collect();
     let requests = [
         "XREAD BLOCK 0 STREAMS s 99",
@@ -134,7 +134,7 @@ fn a_consumer_that_waits_is_told_that_its_group_is_gone() {
     }
 }
 
-/// As if all were on one thread: once a push is answered, those that it serves have been.
+/// As if all were on one thread: a push is answered after the clients that it serves.
 #[test]
 fn a_push_is_answered_after_those_it_serves_also_in_a_chain() {
     let dir = tempfile::tempdir().unwrap();

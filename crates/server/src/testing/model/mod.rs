@@ -1,4 +1,6 @@
-//! A model of the server's values: what each command replies, and what is there afterwards.
+//! A model of the server's values: the reply of each command, and the values after it.
+//!
+//! Owns: its commands but those of streams, and random requests. Never does: use the server's code.
 
 mod stream;
 mod stream_commands;
@@ -10,13 +12,13 @@ pub use stream::{Group, Stream};
 pub use value::{Model, Value};
 use value::{int, wrong_type};
 
-/// Where the choices of a session come from.
+/// The source of a session's choices.
 pub trait Choices {
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn below(&mut self, end: u64) -> u64;
 }
 
-/// Chance.
+/// Pseudo-random choices.
 #[derive(Clone, Debug)]
 pub struct Rng(pub u64);
 
@@ -34,7 +36,7 @@ impl Choices for Rng {
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {
-    /// Whether there are no more.
+    /// Returns whether there are no more.
     pub fn is_over(&self) -> bool {
         self.0.is_empty()
     }
@@ -48,7 +50,7 @@ impl Choices for Bytes<'_> {
     }
 }
 
-/// The value of a key as this kind, made where there is none; an error for another kind.
+/// Returns the value of a key as this kind, made where there is none; an error for another kind.
 macro_rules! of_kind {
     ($model:expr, $key:expr, $kind:ident, $new:expr) => {
         match $model.entry($key.to_owned()).or_insert_with(|| Value::$kind($new)) {
@@ -65,15 +67,15 @@ fn is_empty(value: &Value) -> bool {
         Value::Set(members) => members.is_empty(),
         Value::List(elements) => elements.is_empty(),
         Value::Sorted(members) => members.is_empty(),
-        // A stream stays when its last entry goes.
+        // A stream stays when its last entry is deleted.
         Value::Stream(_) => false,
     }
 }
 
-/// Runs a command of [`request`]: its reply.
+/// Runs a command of [`request`]; returns its reply.
 ///
 /// # Panics
-/// Of any other command.
+/// On any other command.
 pub fn run(model: &mut Model, args: &[String]) -> Reply {
     let reply = run_on(model, args);
     model.retain(|_, value| !is_empty(value));
@@ -206,7 +208,7 @@ fn run_on_sorted_set(members: &mut BTreeMap<String, i64>, args: &[String]) -> Re
     }
 }
 
-/// A request on few keys and few elements, so that they meet.
+/// Returns a request on few keys and few elements, so that requests meet.
 pub fn request(choices: &mut impl Choices) -> Vec<String> {
     const SHAPES: &[&str] = &[
         "SET k v",

@@ -1,4 +1,6 @@
 //! Streams of the model, whose identifiers are numbers.
+//!
+//! Owns: their entries and groups. Never does: know a command.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +20,12 @@ pub struct Group {
     pub(super) last: u64,
     /// Its consumers.
     pub consumers: BTreeSet<String>,
-    /// Entries that are not acknowledged, and who has them.
+    /// Entries that are not acknowledged, each with its consumer.
     pub pending: BTreeMap<u64, String>,
 }
 
 impl Stream {
-    /// How many rows it has among those of streams.
+    /// Returns the number of its rows among those of streams.
     pub fn rows(&self) -> usize {
         let of_group = |group: &Group| 1 + group.consumers.len() + 2 * group.pending.len();
         1 + self.entries.len() + self.groups.values().map(of_group).sum::<usize>()

@@ -1,4 +1,6 @@
 //! The commands of streams, on the model.
+//!
+//! Owns no state. Never does: use the server's code.
 
 use super::stream::{Group, Stream};
 use super::value::{Model, Value, int, wrong_type};

@@ -1,4 +1,6 @@
 //! The values of the model.
+//!
+//! Owns: their kinds. Never does: use the server's code.
 
 use super::stream::Stream;
 use crate::testing::reply::Reply;
