@@ -1,6 +1,6 @@
 //! Connections to the dashboard: a bounded number, and none that idles.
 //!
-//! Owns: how many there are at once, and how long one may be silent. Never does: know what is said.
+//! Owns: the limit on open connections, and on the silence of one. Never does: read what is sent.
 
 use axum::serve::Listener;
 use std::future::Future;
@@ -15,11 +15,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Each takes a descriptor, and the engine needs most of those.
+/// Each connection takes a file descriptor, and the engine needs most of those.
 const CONNECTIONS_MAX: usize = 128;
-/// A connection on which nothing is read or written for so long ends. (A page is told something more often.)
+/// A connection on which nothing is read or written for this time ends. (A page is sent messages
+/// more often.)
 const SILENT_MAX: Duration = Duration::from_secs(60);
-/// After a connection could not be accepted.
+/// The pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Lets in [`CONNECTIONS_MAX`] connections at once; others wait.
@@ -40,7 +41,7 @@ impl Listener for Limited {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             if let Ok(permit) = Arc::clone(&self.free).acquire_owned().await
                 && let Ok((stream, address)) = self.listener.accept().await
             {
@@ -64,7 +65,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Puts the end off where something was done, and looks for it where nothing was.
+    /// Moves the deadline on after progress, and checks it where there was none.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,

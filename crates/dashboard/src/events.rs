@@ -1,6 +1,6 @@
 //! The events of a database, as far as the page shows them.
 //!
-//! Owns: the last ones, numbered, and the jobs under way. Never does: keep all.
+//! Owns: the last events, numbered, and the jobs under way. Never does: keep all events.
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use windrow::env::{Clock, Env};
 use windrow::{Event, EventListener, JobId};
 
-/// Events that are kept.
+/// The number of events that are kept.
 const KEPT: usize = 200;
-/// Shorter stalls are counted, and are no events here: a writer may have thousands in a second.
+/// Shorter stalls are only counted: a writer may have thousands of them in a second.
 const STALL_MIN_US: u64 = 10_000;
 
 /// A listener that remembers the last events: give it to `Options::components.listener` before the
@@ -36,7 +36,7 @@ impl fmt::Debug for Events {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The number of the next one.
+    /// The number of the next event.
     next: u64,
     last: VecDeque<Value>,
     running: BTreeMap<JobId, String>,
@@ -45,7 +45,7 @@ struct Inner {
 impl EventListener for Events {
     fn on_event(&self, event: &Event) {
         match event {
-            // Each merge has many, and its end says how many.
+            // Each merge makes many tables, and its end says how many.
             Event::TableCreated { .. } | Event::TableDeleted { .. } => return,
             Event::StallBegin { .. } => return,
             Event::StallEnd { duration_us, .. } if *duration_us < STALL_MIN_US => return,
@@ -80,7 +80,7 @@ impl EventListener for Events {
 }
 
 impl Events {
-    /// Those from number `from` on, and the number of the next one.
+    /// Returns the events from number `from` on, and the number of the next one.
     pub(crate) fn since(&self, from: u64) -> (Vec<Value>, u64) {
         let inner = self.inner.lock();
         let first = inner.next - inner.last.len() as u64;
@@ -88,7 +88,7 @@ impl Events {
         (inner.last.iter().skip(skipped).cloned().collect(), inner.next)
     }
 
-    /// The jobs under way.
+    /// Returns the jobs under way.
     pub(crate) fn running(&self) -> Vec<Value> {
         self.inner.lock().running.values().map(|text| json!({ "text": text })).collect()
     }

@@ -15,7 +15,7 @@ pub(crate) type Message = (&'static str, Arc<str>);
 pub(crate) struct Feed {
     db: Db,
     events: Arc<Events>,
-    /// The number of the next event to tell.
+    /// The number of the next event to send.
     next: u64,
     latencies: Latencies,
     tree: Option<Arc<str>>,
@@ -26,7 +26,8 @@ impl Feed {
         Feed { db, events, next: 0, latencies: Latencies::default(), tree: None }
     }
 
-    /// All of it, for a page that has just been opened: the last events among it.
+    /// Returns the whole state, with the last events, for a page that has just
+    /// been opened.
     pub(crate) fn whole(&self) -> Vec<Message> {
         let (path, keyspaces) = (json!(self.db.path().display().to_string()), trees(&self.db));
         let (events, _) = self.events.since(0);
@@ -34,7 +35,8 @@ impl Feed {
         vec![("path", text(&path)), ("tree", text(&keyspaces)), ("tick", text(&tick))]
     }
 
-    /// The changes: the tree only if it has changed.
+    /// Returns the changes since the last step: the tree only if it has
+    /// changed.
     pub(crate) fn step(&mut self) -> Vec<Message> {
         let (events, next) = self.events.since(self.next);
         self.next = next;

@@ -1,7 +1,7 @@
-//! Trees one after the other, for the page.
+//! The moments of one or several trees in sequence, for the page.
 //!
-//! Owns: how a moment is told in few bytes: by the tables that have come since the one before, and those that have gone;
-//! each table is described once. Never does: draw.
+//! Owns: the short form of a moment, which lists the tables that came and went since the moment
+//! before; each table is described once. Never does: draw.
 
 use crate::trees::table;
 use serde_json::{Map, Value, json};
@@ -64,8 +64,8 @@ impl Film {
         changes
     }
 
-    /// The trees that the manifest of the database in `dir` describes; of more than `count_max` (2 at least) some at even
-    /// distances, and the last one.
+    /// Returns the trees that the manifest of the database in `dir` describes. Of more than
+    /// `count_max` (2 at least) it keeps some at even distances, and the last one.
     ///
     /// # Errors
     /// Those of [`windrow::dump::trees`].
@@ -73,7 +73,7 @@ impl Film {
         let mut all: Vec<(usize, NamedTrees)> = Vec::new();
         let (mut number, mut step, mut last) = (0_usize, 1, None);
         windrow::dump::trees(dir, &mut |trees| {
-            // The one before was not the last, and stays where it has its turn.
+            // The tree before this one was not the last: it stays only if its number is due.
             if let Some((number, trees)) = last.replace((number, trees))
                 && number.is_multiple_of(step)
             {
@@ -81,7 +81,7 @@ impl Film {
             }
             number += 1;
             if all.len() >= count_max.max(2) {
-                // Every other one goes.
+                // Every second tree is dropped.
                 step *= 2;
                 all.retain(|(number, _)| number.is_multiple_of(step));
             }
@@ -98,7 +98,7 @@ impl Film {
         Ok(film)
     }
 
-    /// Puts it into a state for [`crate::page::of`].
+    /// Puts the film into a state for [`crate::page::of`].
     pub fn put_into(self, state: &mut Value) {
         state["tables"] = self.tables.into();
         state["moments"] = self.moments.into();
@@ -132,7 +132,7 @@ mod tests {
             let some = numbers(&film);
             assert!((2..=count_max.max(2)).contains(&some.len()), "{count_max}: {some:?}");
             assert_eq!(some.last(), all.last());
-            // What is told by changes comes to the tree that there is.
+            // The changes, applied in order, add up to the tree of the open database.
             let expected: BTreeSet<Place> = db.tree()[0]
                 .1
                 .files()

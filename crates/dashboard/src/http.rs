@@ -1,6 +1,7 @@
 //! The page and the metrics by HTTP.
 //!
-//! Owns: the addresses, who may ask, and the thread that answers. Never does: know what is shown.
+//! Owns: the addresses, the access check, and the thread that answers. Never does: choose what is
+//! shown.
 
 #![allow(clippy::disallowed_methods, reason = "the dashboard has one thread of its own")]
 
@@ -29,22 +30,22 @@ use subtle::ConstantTimeEq;
 use tokio::sync::{broadcast, watch};
 use windrow::Db;
 
-/// How often the page is told what has changed.
+/// The time between two messages of changes to the page.
 const EVERY: Duration = Duration::from_secs(1);
-/// Pages that are told at once, at most.
+/// The most pages that are served messages at once.
 const WATCHERS_MAX: usize = 64;
-/// Nothing comes from elsewhere, and nobody may frame the page.
+/// Nothing is loaded from elsewhere, and no other page may frame this one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Adds metrics of the program to those of the database.
 pub type Source = Arc<dyn Fn(&mut Metrics) + Send + Sync>;
 
-/// Where the dashboard is, and who may see it.
+/// The address of the dashboard, and who may see it.
 #[derive(Clone)]
 pub struct Settings {
-    /// Its address; port 0 for one that is free (default: 127.0.0.1:8080). Others than loopback addresses need a
-    /// password.
+    /// Its address, with port 0 for a free port (default: 127.0.0.1:8080). An address that is not
+    /// loopback needs a password.
     pub address: SocketAddr,
     /// The password that HTTP's basic authentication asks for, with any user (default: none).
     pub password: Option<String>,
@@ -65,7 +66,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// A dashboard that is there until it is dropped.
+/// A dashboard that runs until it is dropped.
 #[derive(Debug)]
 pub struct Dashboard {
     address: SocketAddr,
@@ -85,8 +86,8 @@ impl Dashboard {
     /// another one shows no events.
     ///
     /// # Errors
-    /// `InvalidInput` for an address that others reach, without a password; the system's, where it cannot listen
-    /// there.
+    /// `InvalidInput` for an address that other machines reach, without a password; the system's
+    /// error, where it cannot listen there.
     pub fn start(db: Db, events: Arc<Events>, settings: Settings) -> io::Result<Dashboard> {
         if !settings.address.ip().is_loopback() && settings.password.is_none() {
             return Err(io::Error::new(
@@ -108,7 +109,7 @@ impl Dashboard {
         Ok(Dashboard { address, stop, thread: Some(thread) })
     }
 
-    /// Where it is.
+    /// Returns its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -116,7 +117,7 @@ impl Dashboard {
 
 impl Drop for Dashboard {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The thread may have ended already.
         let _ = self.stop.send(true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -140,14 +141,14 @@ async fn serve(listener: TcpListener, shown: Arc<Shown>, stopped: watch::Receive
         .with_state(Arc::clone(&shown));
     let mut until = stopped.clone();
     tokio::select! {
-        // An address that fails is none that anybody could be told of.
+        // If the server fails, there is no caller to return the error to.
         _ = axum::serve(Limited::new(listener), router) => {}
         () = tell(shown) => {}
         _ = until.wait_for(|is_stopped| *is_stopped) => {}
     }
 }
 
-/// Tells all pages what has changed, as long as there are any.
+/// Sends the changes to all pages, as long as there are any.
 async fn tell(shown: Arc<Shown>) {
     loop {
         tokio::time::sleep(EVERY).await;
@@ -156,7 +157,7 @@ async fn tell(shown: Arc<Shown>) {
         }
         let messages = shown.feed.lock().step();
         for message in messages {
-            // The last one may just have gone.
+            // The last page may just have left.
             let _ = shown.told.send(message);
         }
     }
@@ -188,7 +189,7 @@ async fn events(State(shown): State<Arc<Shown>>) -> Response {
         loop {
             match told.recv().await {
                 Ok(message) => return Some((message, told)),
-                // A page that is slow misses some.
+                // A slow page misses some messages.
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
@@ -201,7 +202,7 @@ fn sent(messages: impl Stream<Item = Message>) -> impl Stream<Item = Result<Sent
     messages.map(|(name, data)| Ok(Sent::default().event(name).data(&*data)))
 }
 
-/// Refuses requests that may not see it, and has the browser keep to the page's own parts.
+/// Refuses requests without access, and limits the browser to the page's own parts.
 async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
     let mut response = match refused(&shown.settings, &request) {
         Some(refused) => refused,
@@ -231,7 +232,8 @@ fn refused(settings: &Settings, request: &Request) -> Option<Response> {
         let ask = [(header::WWW_AUTHENTICATE, "Basic realm=\"windrow\"")];
         return Some((StatusCode::UNAUTHORIZED, ask, "a password is needed").into_response());
     }
-    // Another site's name may lead here: its scripts would read the page as their own.
+    // Another site's name may resolve to this address: its scripts would then read the page as
+    // their own.
     let host = value(header::HOST).unwrap_or_default();
     let is_own = host.parse::<Authority>().is_ok_and(|host| {
         let name = host.host().trim_matches(['[', ']']);
@@ -240,7 +242,7 @@ fn refused(settings: &Settings, request: &Request) -> Option<Response> {
     (!is_own).then(|| (StatusCode::FORBIDDEN, "ask for localhost, or an address").into_response())
 }
 
-/// The password of HTTP's basic authentication.
+/// Returns the password of HTTP's basic authentication.
 fn password_of(header: &str) -> Option<Vec<u8>> {
     let mut bytes = BASE64_STANDARD.decode(header.strip_prefix("Basic ")?).ok()?;
     let colon = bytes.iter().position(|byte| *byte == b':')?;

@@ -21,10 +21,10 @@
 //! # Ok::<(), windrow::Error>(())
 //! ```
 //!
-//! Without it: the same page as one file ([`page::of`]), trees as JSON ([`trees`]) and metrics as text
-//! ([`Metrics`]).
+//! Without the feature: the same page as one file ([`page::of`]), trees as JSON ([`trees`]) and
+//! metrics as text ([`Metrics`]).
 //!
-//! Owns: what is shown of a database, and how. Never does: change one.
+//! Owns: the choice and the form of what is shown of a database. Never does: change a database.
 
 mod events;
 mod film;

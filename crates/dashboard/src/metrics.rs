@@ -8,9 +8,9 @@ use windrow::{Db, Latency, Stats};
 /// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows, until the process ends.
+    /// A count that only grows, until the process ends.
     Counter,
-    /// It goes up and down.
+    /// A value that goes up and down.
     Gauge,
     /// Quantiles, with their sum and count.
     Summary,
@@ -37,7 +37,7 @@ struct Family {
 
 #[derive(Clone, Debug)]
 struct Sample {
-    /// The metric's, or with `_sum` or `_count` behind it.
+    /// The name of the metric, or that name with `_sum` or `_count` behind it.
     name: String,
     labels: Vec<(String, String)>,
     value: f64,
@@ -62,8 +62,8 @@ impl Metrics {
         self.0.push(Family { name, kind, help, samples: Vec::new() });
     }
 
-    /// A sample of the metric that was begun last, with these names and values of labels. Its name is the metric's; of a
-    /// summary also with `_sum` or `_count` behind it.
+    /// Adds a sample of the metric that was begun last, with these names and values of labels. Its
+    /// name is the metric's; of a summary also with `_sum` or `_count` behind it.
     pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let own = |(label, of): &(&str, &str)| ((*label).to_owned(), (*of).to_owned());
         let labels = labels.iter().map(own).collect();
@@ -72,13 +72,13 @@ impl Metrics {
         }
     }
 
-    /// A metric with one sample.
+    /// Adds a metric with one sample.
     pub fn single(&mut self, name: &str, kind: Kind, help: &str, value: f64) {
         self.family(name, kind, help);
         self.sample(name, &[], value);
     }
 
-    /// All that was added, as Prometheus reads it.
+    /// Returns all metrics in the form that Prometheus reads.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for Family { name, kind, help, samples } in &self.0 {
@@ -97,7 +97,7 @@ impl Metrics {
         text
     }
 
-    /// Hands all of them to the recorder of the crate `metrics`: call it as often as they are to be fresh.
+    /// Hands all metrics to the recorder of the crate `metrics`; each call refreshes them there.
     #[cfg(feature = "metrics")]
     pub fn record(&self) {
         for family in &self.0 {
@@ -119,7 +119,7 @@ impl Metrics {
         }
     }
 
-    /// All that a database counts.
+    /// Returns the metrics of all that a database counts.
     pub fn of(db: &Db) -> Metrics {
         let stats = db.stats();
         let mut metrics = Metrics::default();

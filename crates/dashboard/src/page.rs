@@ -26,12 +26,12 @@ pub fn live() -> String {
     )
 }
 
-/// The page as one file with `state` in it, which asks nobody for anything. Of a state with `moments`, each with
-/// its `keyspaces` and a `text`, it goes from one to the other.
+/// Returns the page as one file with `state` in it; it sends no request. With `moments` in the
+/// state, each with its `keyspaces` and a `text`, the page steps from one to the next.
 pub fn of(state: &Value) -> String {
     const POLICY: &str =
         "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
-    // In a script's text only `<` could end the script.
+    // Only `<` could end the script inside its text.
     let data = state.to_string().replace('<', "\\u003c");
     let head = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n<link rel=\"icon\" href=\"data:,\">\n\

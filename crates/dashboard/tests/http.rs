@@ -33,7 +33,7 @@ fn asked(address: SocketAddr, path: &str, headers: &str) -> BufReader<TcpStream>
     BufReader::new(stream)
 }
 
-/// The whole answer.
+/// Returns the whole answer.
 fn get(address: SocketAddr, path: &str, headers: &str) -> String {
     let mut text = String::new();
     asked(address, path, headers).read_to_string(&mut text).unwrap();
@@ -85,7 +85,7 @@ fn the_stream_tells_the_tree_and_what_happens() {
     until("flush");
 }
 
-/// The next event of a name, as its data.
+/// Returns the data of the next event with this name.
 fn told(stream: &mut impl BufRead, name: &str) -> String {
     let mut line = String::new();
     while line.trim_end() != format!("event: {name}") {
