@@ -1,14 +1,16 @@
-//! Keys and values between the shell and the database: hexadecimal, and a
-//! printable form for messages.
+//! Keys and values between the shell and the database: hexadecimal, and a printable form for
+//! messages.
 //!
-//! Without `--hex` the bytes of an argument are the bytes of the key: nothing
-//! is unescaped and nothing needs to be UTF-8.
+//! Without `--hex` the bytes of an argument are the bytes of the key: nothing is unescaped and
+//! nothing needs to be UTF-8.
+//!
+//! Owns: these conversions. Never does: read or write.
 
 use crate::failure::{Failure, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// The bytes an argument stands for.
+/// Returns the bytes of an argument.
 ///
 /// # Errors
 /// `Usage` if `hex` and it is not hexadecimal.
@@ -27,7 +29,7 @@ pub(crate) fn from_arg(arg: &OsStr, hex: bool) -> Result<Vec<u8>> {
 /// Decodes hexadecimal digits of either case into `out`, which is cleared.
 ///
 /// # Errors
-/// What is wrong with it, as half a sentence.
+/// The mistake, as half a sentence.
 pub(crate) fn decode_hex(digits: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     out.clear();
     let (pairs, odd) = digits.as_chunks::<2>();
@@ -54,8 +56,8 @@ pub(crate) fn encode_hex(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A key for people: printable ASCII as it is, the rest as `\xNN`, cut after
-/// `bytes_max` bytes.
+/// Returns a key for messages: printable ASCII as it is, the rest as `\xNN`, cut after `bytes_max`
+/// bytes.
 pub(crate) fn shown(key: &[u8], bytes_max: usize) -> String {
     let head = &key[..key.len().min(bytes_max)];
     let mut text = match std::str::from_utf8(head) {
@@ -68,14 +70,14 @@ pub(crate) fn shown(key: &[u8], bytes_max: usize) -> String {
     text
 }
 
-/// A key or value for people, whole: as it is where it is text without control
-/// characters, else with everything but printable ASCII escaped.
+/// Returns a whole key or value for messages: text without control characters as it is, else with
+/// everything but printable ASCII escaped.
 pub(crate) fn printable(field: &[u8]) -> String {
     shown(field, usize::MAX)
 }
 
-/// The first key after all that begin with `prefix`; `None` if there is none,
-/// the prefix being empty or nothing but 0xff.
+/// Returns the first key after all that begin with `prefix`; `None` if there is none: the prefix is
+/// empty, or all its bytes are 0xff.
 pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut end = prefix[..=last].to_vec();
@@ -83,7 +85,7 @@ pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// The smaller of two exclusive upper bounds, `None` being no bound.
+/// Returns the smaller of two exclusive upper bounds; `None` is no bound.
 pub(crate) fn least(a: Option<Vec<u8>>, b: Option<Vec<u8>>) -> Option<Vec<u8>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -91,10 +93,10 @@ pub(crate) fn least(a: Option<Vec<u8>>, b: Option<Vec<u8>>) -> Option<Vec<u8>> {
     }
 }
 
-/// A counter of the merge operator `add`.
+/// Reads a counter of the merge operator `add`.
 ///
 /// # Errors
-/// `Failed` for what is none.
+/// `Failed` for a value that is no counter.
 pub(crate) fn counter(value: &[u8]) -> Result<i64> {
     let bytes = value.try_into().map_err(|_| {
         let bytes = crate::human::plural(value.len() as u64, "byte");
@@ -104,10 +106,10 @@ pub(crate) fn counter(value: &[u8]) -> Result<i64> {
     Ok(i64::from_le_bytes(bytes))
 }
 
-/// A length of time: a number and `ms`, `s`, `m`, `h` or `d`; seconds without a unit.
+/// Reads a length of time: a number and `ms`, `s`, `m`, `h` or `d`; seconds without a unit.
 ///
 /// # Errors
-/// What is wrong with it, for the argument parser.
+/// The mistake, for the argument parser.
 pub(crate) fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

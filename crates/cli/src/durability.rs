@@ -1,4 +1,5 @@
-//! When a server's writes are on the device, as its flag says it.
+//! The moment at which a server's writes are on the device, by the words of its
+//! flag.
 //!
 //! Owns: the words. Never does: sync.
 

@@ -1,49 +1,49 @@
-//! How a command ends when it does not end well: what to say, what to do
-//! next, and the exit code.
+//! The failure of a command: its message, the advice, and the exit code.
 //!
 //! Owns: the wording of errors on stderr. A failure to print is not reported:
-//! there is nowhere left to report it.
+//! there is nowhere left to report it. Never does: end the program (`main.rs`
+//! does).
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use windrow::{Error, ErrorKind};
 
-/// What the commands return.
+/// The result of a command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why a command stopped before its end.
+/// The reason why a command stopped before its end.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The arguments are wrong in a way the parser cannot see. Exit code 2.
     Usage(String),
-    /// It could not be done, or what was asked for is not there. Exit code 1.
+    /// The command failed, or the requested thing does not exist. Exit code 1.
     Failed {
-        /// What happened, one sentence without a full stop.
+        /// The cause, one sentence without a full stop.
         message: String,
-        /// What to do about it.
+        /// The advice to the user.
         hint: Option<String>,
-        /// Tells failures apart for a caller that goes on after some.
+        /// The kind, for a caller that goes on after some failures.
         kind: Kind,
     },
-    /// Whoever read our output has had enough. Exit code 0, nothing said: only
-    /// where the output was all that was asked for.
+    /// The reader of our output has closed it. Exit code 0, and no message:
+    /// only where the output was the whole purpose of the command.
     ClosedPipe,
-    /// Somebody else has said what there is to say. This exit code.
+    /// The messages are printed already. This exit code.
     Said(u8),
     /// Ctrl-C. Exit code 130, as a shell reports it.
     Interrupted,
 }
 
-/// What a command may do about a failure.
+/// The kinds of failure that a command treats differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing.
+    /// Any other.
     #[default]
     Plain,
-    /// Another process has what it needs.
+    /// Another process holds the database or file.
     Busy,
-    /// A line of the input is no good; the next one may be.
+    /// A line of the input is bad; the next one may be good.
     BadLine,
 }
 
@@ -56,17 +56,18 @@ impl Failure {
         Failure::Failed { message: message.into(), hint: None, kind: Kind::Plain }
     }
 
-    /// Whether another process has what it needs.
+    /// Returns whether another process holds the database or file.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Failure::Failed { kind: Kind::Busy, .. })
     }
 
-    /// Whether a line of the input is no good, and the next one can be read.
+    /// Returns whether a line of the input is bad, and the next one can be
+    /// read.
     pub(crate) fn is_bad_line(&self) -> bool {
         matches!(self, Failure::Failed { kind: Kind::BadLine, .. })
     }
 
-    /// Of this kind, if it is [`Failure::Failed`].
+    /// Sets the kind, if it is [`Failure::Failed`].
     #[must_use]
     pub(crate) fn of_kind(mut self, is: Kind) -> Failure {
         if let Failure::Failed { kind, .. } = &mut self {
@@ -75,7 +76,7 @@ impl Failure {
         self
     }
 
-    /// Says what to do. Keeps a hint that is there: the innermost knows best.
+    /// Adds advice. An earlier hint is kept: the innermost caller knows most.
     #[must_use]
     pub(crate) fn hint(mut self, text: impl Into<String>) -> Failure {
         if let Failure::Failed { hint: hint @ None, .. } = &mut self {
@@ -84,7 +85,7 @@ impl Failure {
         self
     }
 
-    /// What happened.
+    /// Returns the cause.
     pub(crate) fn message(&self) -> &str {
         match self {
             Failure::Usage(message) | Failure::Failed { message, .. } => message,
@@ -92,7 +93,7 @@ impl Failure {
         }
     }
 
-    /// Puts `; ` and more after the message.
+    /// Appends `; ` and more to the message.
     #[must_use]
     pub(crate) fn and(mut self, more: impl Display) -> Failure {
         if let Failure::Failed { message, .. } = &mut self {
@@ -101,7 +102,7 @@ impl Failure {
         self
     }
 
-    /// A failure to read or write a named file of the user's.
+    /// Makes the failure to read or write one of the user's files.
     pub(crate) fn file(doing: &str, name: impl Display, error: &io::Error) -> Failure {
         let what_to_do = match error.kind() {
             io::ErrorKind::StorageFull => "make room on the device and run the command again",
@@ -110,7 +111,7 @@ impl Failure {
         Failure::failed(format!("cannot {doing} {name}: {error}")).hint(what_to_do)
     }
 
-    /// Prints the failure and gives the exit code.
+    /// Prints the failure and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         let mut err = io::stderr().lock();
         match self {
@@ -133,7 +134,7 @@ impl Failure {
     }
 }
 
-/// What to do about an error of the engine, where its message does not say.
+/// Returns advice about an error of the engine, where its message has none.
 fn advice(error: &Error) -> Option<&'static str> {
     Some(match error.kind() {
         ErrorKind::Corruption => {
@@ -173,15 +174,15 @@ impl From<Error> for Failure {
     }
 }
 
-/// Whether the engine failed because our own output, which it was given to
-/// write to, was closed.
+/// Returns whether the engine failed because our own output, which it was given
+/// to write to, was closed.
 fn broken_pipe(error: &Error) -> bool {
     std::error::Error::source(error)
         .and_then(|source| source.downcast_ref::<io::Error>())
         .is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Only writes to standard output convert by `?`; errors of other files are
+/// Only errors of standard output convert by `?`; errors of other files are
 /// made by [`Failure::file`], which names them.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {

@@ -1,10 +1,11 @@
 //! The formats of `load`, `scan` and `export`: TSV, CSV, JSON lines.
 //!
-//! TSV here is what `sort` and `cut` take it for: key, tab, value, line feed,
-//! no escapes; the first tab splits, so a value may hold tabs. CSV quotes and
-//! carries any bytes. JSON lines hold strings, so UTF-8 only (see `jsonl.rs`). A byte
-//! order mark before the first line is none of its bytes. With hex, keys
-//! and values are hexadecimal in each of them, and anything goes.
+//! TSV is that of `sort` and `cut`: key, tab, value, line feed, no escapes; the first tab splits,
+//! so a value may hold tabs. CSV quotes and carries any bytes. JSON lines hold strings, so UTF-8
+//! only (see `jsonl.rs`). A byte order mark before the first line is no part of it. With hex, keys
+//! and values are hexadecimal in each of them, and may be any bytes.
+//!
+//! Owns: reading and writing pairs in each. Never does: open a file or a database.
 
 use crate::bytes;
 use crate::failure::{Failure, Kind as FailureKind, Result};
@@ -18,7 +19,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use windrow::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
-/// Lines that are left out and named one by one.
+/// The number of skipped lines that are named one by one.
 const SKIPPED_SAID_MAX: u64 = 10;
 
 /// The byte order mark of UTF-8.
@@ -27,15 +28,15 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// The number of a line, its key and its value.
 pub(crate) type NumberedPair = (u64, Vec<u8>, Vec<u8>);
 
-/// What reading met.
+/// The result of a read.
 pub(crate) enum Event<'a> {
     /// A key and its value, and the number from 1 of the line they begin on.
     Pair { line: u64, key: &'a [u8], value: &'a [u8] },
     /// A line that is no pair was left out.
     Skipped,
-    /// Nothing to read for a moment.
+    /// There is nothing to read for a moment.
     Idle,
-    /// The end.
+    /// The input is at its end.
     End,
 }
 
@@ -54,12 +55,12 @@ enum Kind {
     Csv(Box<CsvRows>),
 }
 
-/// Lines of TSV, and how they end.
+/// The lines of a TSV, and their ends.
 struct TsvLines {
     lines: Lines,
-    /// The CR before the line feed is not the value's.
+    /// Whether the CR before the line feed is no part of the value.
     crlf: bool,
-    /// Lines that had one, whosever it was.
+    /// The number of lines with such a CR, whether or not it was kept.
     with_cr: u64,
 }
 
@@ -68,11 +69,11 @@ struct CsvRows {
     reader: csv::Reader<Quotes<Source>>,
     record: csv::ByteRecord,
     layout: CsvLayout,
-    /// Known once the header was read, if there is one.
+    /// The columns; known once the header was read, if there is one.
     columns: Option<Columns>,
 }
 
-/// Takes hexadecimal off, where it is asked for, into buffers that stay.
+/// Decodes hexadecimal, where it is asked for, into buffers that stay.
 struct Decoded {
     hex: bool,
     key: Vec<u8>,
@@ -89,7 +90,7 @@ impl Decoded {
         if self.hex { self.copied(line, key, value) } else { storable(line, key, value) }
     }
 
-    /// As [`Decoded::pair`], for bytes that do not outlive the call.
+    /// Decodes as [`Decoded::pair`] does, for bytes that do not outlive the call.
     fn copied(&mut self, line: u64, key: &[u8], value: &[u8]) -> Result<Event<'_>, String> {
         self.take_field(key, true)?;
         self.take_field(value, false)?;
@@ -108,7 +109,7 @@ impl Decoded {
     }
 }
 
-/// The pair, if a database can hold it: told here, where the line is known.
+/// Returns the pair, if a database can hold it. It is checked here, where the line is known.
 fn storable<'a>(line: u64, key: &'a [u8], value: &'a [u8]) -> Result<Event<'a>, String> {
     for (what, bytes, limit) in
         [("key", key.len(), KEY_BYTES_MAX), ("value", value.len(), VALUE_BYTES_MAX)]
@@ -121,7 +122,7 @@ fn storable<'a>(line: u64, key: &'a [u8], value: &'a [u8]) -> Result<Event<'a>, 
 }
 
 impl PairReader {
-    /// A reader of `source`.
+    /// Makes a reader of `source`.
     pub(crate) fn new(source: Source, layout: &Layout) -> PairReader {
         let (name, hex) = (source.name().to_owned(), layout.hex);
         let kind = match layout.format {
@@ -144,19 +145,19 @@ impl PairReader {
         PairReader { kind, name, decoded, skips: false, skipped: 0 }
     }
 
-    /// Leaves out lines that are no pair, and says so.
+    /// Sets whether lines that are no pair are skipped, with a warning.
     #[must_use]
     pub(crate) fn skipping(mut self, skips: bool) -> PairReader {
         self.skips = skips;
         self
     }
 
-    /// Lines that were left out.
+    /// Returns the number of lines that were skipped.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Bytes of the input up to the end of the last pair handed out.
+    /// Returns the bytes of the input up to the end of the last pair returned.
     pub(crate) fn position(&self) -> u64 {
         match &self.kind {
             Kind::Tsv(TsvLines { lines, .. }) | Kind::Jsonl(lines, _) => lines.position(),
@@ -164,19 +165,19 @@ impl PairReader {
         }
     }
 
-    /// Whether all values of a TSV ended in a CR that was kept: a file of
-    /// Windows, most likely, of which the last line may have no end.
+    /// Returns whether all values of a TSV ended in a CR that was kept: most likely a file of
+    /// Windows. (Its last line may have no end.)
     pub(crate) fn looks_like_crlf(&self) -> bool {
         let Kind::Tsv(TsvLines { lines, crlf: false, with_cr }) = &self.kind else { return false };
         *with_cr > 0 && with_cr + 1 >= lines.number()
     }
 
-    /// The next pair. [`Event::Idle`] only with `tell_idle`, and never for
-    /// CSV, whose parser holds back what it has.
+    /// Returns the next pair. [`Event::Idle`] only with `tell_idle`, and never for CSV, whose
+    /// parser buffers its input.
     ///
     /// # Errors
-    /// `Failed`, naming source and line, where it cannot be read or is not a
-    /// pair; `Interrupted` after Ctrl-C.
+    /// `Failed`, naming source and line, where it cannot be read or is not a pair; `Interrupted`
+    /// after Ctrl-C.
     pub(crate) fn next(&mut self, tell_idle: bool) -> Result<Event<'_>> {
         let PairReader { kind, name, decoded, skips, skipped } = self;
         let event = match kind {
@@ -203,13 +204,13 @@ fn bad_line(number: u64, name: &str, why: &str) -> Failure {
     Failure::failed(format!("line {number} of {name}: {why}")).of_kind(FailureKind::BadLine)
 }
 
-/// A line that is not what its format asks for.
+/// Makes the failure for a line that does not have its format.
 fn ill_formed(number: u64, name: &str, why: &str) -> Failure {
     bad_line(number, name, why)
         .hint("correct the line and load again, or say with --format and --hex how it is written")
 }
 
-/// The first line without the byte order mark that editors put before it.
+/// Returns the first line without the byte order mark that editors put before it.
 fn unmarked(number: u64, line: &[u8]) -> &[u8] {
     line.strip_prefix(BOM).filter(|_| number == 1).unwrap_or(line)
 }
@@ -283,7 +284,7 @@ impl CsvRows {
         Ok(read)
     }
 
-    /// Which columns are meant; reads the header, if there is one.
+    /// Returns the columns of key and value; reads the header, if there is one.
     fn columns(&mut self, name: &str) -> Result<Columns> {
         if let Some(columns) = self.columns {
             return Ok(columns);
@@ -325,15 +326,15 @@ pub(crate) struct PairWriter<W: Write> {
     layout: Layout,
     hex: bool,
     keys_only: bool,
-    /// Values are counters: decimal.
+    /// Whether values are counters, which are written in decimal.
     numbers: bool,
     whose: Reader,
-    /// Nothing is written yet.
+    /// Whether nothing is written yet.
     first: bool,
     line: Vec<u8>,
 }
 
-/// A line with the fields that the user named.
+/// Returns a line with the fields that the user named.
 fn json_line(fields: &JsonFields, key: &[u8], value: Option<&[u8]>, hex: bool) -> Result<String> {
     let text = |field: &[u8]| {
         if hex {
@@ -352,18 +353,18 @@ fn json_line(fields: &JsonFields, key: &[u8], value: Option<&[u8]>, hex: bool) -
     })
 }
 
-/// Who reads what is written.
+/// The reader of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// A program: what the format cannot give back as it was is refused.
+    /// A program: pairs that the format cannot give back as they were are refused.
     Program,
-    /// Somebody at a terminal: control characters are spelt out, so that they do
-    /// not move its cursor or change its colours.
+    /// A person at a terminal: control characters are spelt out, so that they do not move its
+    /// cursor or change its colours.
     Terminal,
 }
 
 impl Reader {
-    /// Whoever reads standard output.
+    /// Returns the reader of standard output.
     pub(crate) fn of_stdout() -> Reader {
         match io::stdout().is_terminal() {
             true => Reader::Terminal,
@@ -373,7 +374,7 @@ impl Reader {
 }
 
 impl<W: Write> PairWriter<W> {
-    /// A writer of that layout.
+    /// Makes a writer of that layout.
     pub(crate) fn new(out: W, layout: Layout, whose: Reader) -> PairWriter<W> {
         let hex = layout.hex;
         PairWriter {
@@ -395,7 +396,7 @@ impl<W: Write> PairWriter<W> {
         self
     }
 
-    /// Writes values as the counters that they are, in decimal.
+    /// Writes values as counters, in decimal.
     #[must_use]
     pub(crate) fn numbers(mut self, numbers: bool) -> PairWriter<W> {
         self.numbers = numbers;
@@ -431,7 +432,7 @@ impl<W: Write> PairWriter<W> {
         Ok(self.out.write_all(&self.line)?)
     }
 
-    /// Hands the last bytes to the system.
+    /// Writes the last bytes out.
     ///
     /// # Errors
     /// `ClosedPipe`, `Failed`.
@@ -442,7 +443,7 @@ impl<W: Write> PairWriter<W> {
         Ok(self.out.flush()?)
     }
 
-    /// The first line of a CSV that names its columns.
+    /// Writes the first line of a CSV that names its columns.
     fn header(&mut self) -> Result<()> {
         if !self.layout.csv.header {
             return Ok(());
@@ -481,7 +482,7 @@ impl<W: Write> PairWriter<W> {
         Ok(())
     }
 
-    /// What of a pair lines of TSV would not give back.
+    /// Returns the reason why lines of TSV would not give back the pair, if there is one.
     fn unfit_for_tsv(&self, key: &[u8], value: &[u8]) -> Option<&'static str> {
         let tab = memchr::memchr(b'\t', key).filter(|_| !self.keys_only);
         if tab.is_some() || memchr::memchr(b'\n', key).is_some() {
@@ -503,9 +504,9 @@ impl<W: Write> PairWriter<W> {
         }
     }
 
-    /// One field, in quotes where it needs them; an empty one too, since a
-    /// line with nothing on it would be taken for no record at all, and one that
-    /// begins with a byte order mark, which readers take off a file's begin.
+    /// Writes one field, in quotes where it needs them. An empty field has quotes, since an empty
+    /// line would be no record at all; so has one that begins with a byte order mark, which readers
+    /// remove at the beginning of a file.
     fn csv_field(&mut self, field: &[u8]) {
         let delimiter = self.layout.csv.delimiter;
         let special = |byte: &u8| matches!(byte, b'"' | b'\n' | b'\r') || *byte == delimiter;
@@ -558,7 +559,7 @@ impl<W: Write> PairWriter<W> {
         })?;
         let begin = self.line.len();
         serde_json::to_writer(&mut self.line, text).map_err(io::Error::from)?;
-        // JSON leaves some controls as they are: DEL, and those of 128 to 159.
+        // JSON leaves some control characters as they are: DEL, and those of 128 to 159.
         if self.whose == Reader::Terminal && text.contains(char::is_control) {
             let written = String::from_utf8_lossy(&self.line[begin..]).into_owned();
             self.line.truncate(begin);
@@ -611,7 +612,7 @@ mod tests {
         Ok(pairs)
     }
 
-    /// What each format can hold comes back as it was, from one corpus.
+    /// Every pair that a format can hold is read back as it was, from one corpus.
     #[test]
     fn every_format_gives_back_what_it_takes() {
         let all: Vec<(&[u8], &[u8])> = vec![

@@ -1,7 +1,8 @@
-//! What `load` reads: a file or standard input, in large reads, by the line,
-//! and open to Ctrl-C while it waits.
+//! The input of `load`: a file or standard input, in large reads, by the line,
+//! and interruptible by Ctrl-C while it waits.
 //!
-//! Never does: parse. A line is the bytes between line feeds, whatever they are.
+//! Owns: reads and lines. Never does: parse. A line is the bytes between line
+//! feeds, whatever they are.
 
 use crate::failure::{Failure, Result};
 use crate::stop;
@@ -11,13 +12,14 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-/// Bytes asked of the system at once.
+/// The number of bytes read from the system at once.
 const READ_BYTES: usize = 1 << 20;
 
-/// How long a read waits before it looks for Ctrl-C again, in ms.
+/// The time for which a read waits before it checks for Ctrl-C again, in ms.
 const WAIT_MS: i64 = 100;
 
-/// Longest line: the longest key and value, in hexadecimal, with room for quoting.
+/// The longest line: the longest key and value, in hexadecimal, with room for
+/// quoting.
 const LINE_BYTES_MAX: usize = (1 << 32) - 1;
 
 /// A file or standard input.
@@ -50,18 +52,18 @@ impl Source {
         Ok(Source { file: Some(file), name, bytes_total })
     }
 
-    /// The name for messages.
+    /// Returns the name for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Length in bytes, where it has one.
+    /// Returns the length in bytes, if it has one.
     pub(crate) fn bytes_total(&self) -> Option<u64> {
         self.bytes_total
     }
 
-    /// Waits up to `wait_ms` for something to read (or the end). Regular
-    /// files never keep one waiting.
+    /// Waits up to `wait_ms` for bytes to read (or the end). Regular files are
+    /// always ready.
     fn ready(&self, wait_ms: i64) -> io::Result<bool> {
         if self.bytes_total.is_some() {
             return Ok(true);
@@ -80,7 +82,7 @@ impl Source {
     }
 }
 
-/// Reads fail once Ctrl-C was pressed; whoever sees an error asks
+/// Reads fail once Ctrl-C was pressed; a caller that gets an error checks
 /// [`stop::requested`] first.
 impl Read for Source {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
@@ -103,13 +105,13 @@ impl Read for Source {
     }
 }
 
-/// What reading a line met.
+/// The result of reading a line.
 pub(crate) enum Line<'a> {
     /// A line without its line feed; the last may have had none.
     Text(&'a [u8]),
-    /// Nothing to read for a moment; there may be more.
+    /// There is nothing to read for a moment; there may be more.
     Idle,
-    /// The end.
+    /// The input is at its end.
     End,
 }
 
@@ -117,7 +119,7 @@ pub(crate) enum Line<'a> {
 pub(crate) struct Lines {
     source: Source,
     buffer: Vec<u8>,
-    /// What is read and not yet handed out: `buffer[start..end]`.
+    /// The bytes that are read and not yet returned: `buffer[start..end]`.
     start: usize,
     end: usize,
     number: u64,
@@ -138,23 +140,23 @@ impl Lines {
         }
     }
 
-    /// Number of the line handed out last, from 1.
+    /// Returns the number of the line returned last, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Bytes of the lines handed out so far.
+    /// Returns the bytes of the lines returned so far.
     pub(crate) fn position(&self) -> u64 {
         self.bytes_read - (self.end - self.start) as u64
     }
 
-    /// Name of the source.
+    /// Returns the name of the source.
     pub(crate) fn name(&self) -> &str {
         self.source.name()
     }
 
-    /// The next line. [`Line::Idle`] only with `tell_idle`, and only where
-    /// the source has nothing for now.
+    /// Returns the next line. [`Line::Idle`] only with `tell_idle`, and only
+    /// where the source has nothing for now.
     ///
     /// # Errors
     /// `Failed` naming the source, `Interrupted` after Ctrl-C.
@@ -179,7 +181,7 @@ impl Lines {
         }
     }
 
-    /// What is after the last line feed.
+    /// Returns the bytes after the last line feed.
     fn rest(&mut self) -> Line<'_> {
         if self.start == self.end {
             return Line::End;

@@ -1,28 +1,29 @@
 //! Fields of JSON objects by their path: `user.id`, `tags.0`, `.` for all of it.
 //!
-//! Names are parted by dots, a backslash keeps a dot in a name, and in an array a number
-//! counts from 0. What is found is stored so: a string as its characters, anything else as
-//! it is written, so that no number is rounded and no object written again.
+//! Dots separate names, a backslash keeps a dot in a name, and in an array a number counts from 0.
+//! A field is stored as follows: a string as its characters, any other value as it is written, so
+//! that no number is rounded and no object rewritten.
 //!
-//! Owns: paths, how they are looked up in a line, and how a pair is written by them.
+//! Owns: paths, their look-up in a line, and the line of a pair by paths. Never does: read or write
+//! a file.
 
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Where a field is.
+/// The path of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JsonPath {
-    /// As the user wrote it.
+    /// The path as the user wrote it.
     text: String,
-    /// None: the whole object.
+    /// The names; none for the whole object.
     names: Vec<String>,
 }
 
 impl JsonPath {
     /// # Errors
-    /// What is wrong with it, as half a sentence.
+    /// The mistake, as half a sentence.
     pub(crate) fn parse(text: &str) -> Result<JsonPath, String> {
         let (mut names, mut name, mut is_kept) = (Vec::new(), String::new(), false);
         let whole = text == ".";
@@ -48,15 +49,15 @@ impl JsonPath {
         Ok(JsonPath { text: text.to_owned(), names })
     }
 
-    /// Whether it means the whole line.
+    /// Returns whether it is the whole line.
     pub(crate) fn is_whole(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// What is there in a line.
+    /// Returns the field of a line.
     ///
     /// # Errors
-    /// What is wrong with the line, or that there is no such field.
+    /// The mistake in the line, or that there is no such field.
     pub(crate) fn find<'a>(&self, line: &'a [u8]) -> Result<Cow<'a, str>, String> {
         let mut at: &RawValue = serde_json::from_slice(line).map_err(|error| {
             let (text, column) = (error.to_string(), error.column());
@@ -79,10 +80,10 @@ impl JsonPath {
         }
     }
 
-    /// Puts a value into an object, within objects that it makes.
+    /// Puts a value into an object, and makes the objects on its path.
     ///
     /// # Errors
-    /// What is in its place.
+    /// The other value in its place.
     pub(crate) fn put(
         &self,
         object: &mut serde_json::Map<String, serde_json::Value>,
@@ -115,7 +116,7 @@ impl JsonPath {
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What an object or array has under a name.
+/// Returns the value that an object or array has under a name.
 fn step<'a>(value: &'a RawValue, name: &str) -> Result<Option<&'a RawValue>, String> {
     let mut reader = serde_json::Deserializer::from_str(value.get());
     match value.get().as_bytes()[0] {
@@ -124,7 +125,7 @@ fn step<'a>(value: &'a RawValue, name: &str) -> Result<Option<&'a RawValue>, Str
     }
 }
 
-/// Looks for one name, and passes over the others.
+/// Looks for one name, and skips the others.
 struct Named<'n>(&'n str);
 
 impl<'de> DeserializeSeed<'de> for Named<'_> {
@@ -171,7 +172,7 @@ impl<'de> Visitor<'de> for Named<'_> {
     }
 }
 
-/// The fields of a line of JSON that are a pair's.
+/// The fields of a line of JSON that are the key and the value of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JsonFields {
     pub(crate) key: JsonPath,
@@ -179,10 +180,10 @@ pub(crate) struct JsonFields {
 }
 
 impl JsonFields {
-    /// The fields that the arguments name, if they name any.
+    /// Returns the fields that the arguments name, if they name any.
     ///
     /// # Errors
-    /// What is wrong with a path.
+    /// The mistake in a path.
     pub(crate) fn of(key: Option<&str>, value: Option<&str>) -> Result<Option<JsonFields>, String> {
         if key.is_none() && value.is_none() {
             return Ok(None);
@@ -194,18 +195,18 @@ impl JsonFields {
         Ok(Some(JsonFields { key, value: JsonPath::parse(value.unwrap_or("value"))? }))
     }
 
-    /// The key and the value of a line.
+    /// Returns the key and the value of a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in the line.
     pub(crate) fn pair<'a>(&self, line: &'a [u8]) -> Result<(Cow<'a, str>, Cow<'a, str>), String> {
         Ok((self.key.find(line)?, self.value.find(line)?))
     }
 
-    /// The line for a pair; the value alone, where there is no key to print.
+    /// Returns the line for a pair; without a value only the key's fields.
     ///
     /// # Errors
-    /// What of it cannot be written so.
+    /// The part that cannot be written so.
     pub(crate) fn line(&self, key: &str, value: Option<&str>) -> Result<String, String> {
         let Some(value) = value else {
             let mut object = serde_json::Map::new();
@@ -221,7 +222,7 @@ impl JsonFields {
         Ok(serde_json::Value::Object(object).to_string())
     }
 
-    /// The value, which is an object: as it is, if the key is in it.
+    /// Returns the value, which is an object: as it is if it has the key, else with the key added.
     fn whole_line(&self, key: &str, value: &str) -> Result<String, String> {
         let is_there = self.key.find(value.as_bytes()).is_ok_and(|found| found == key);
         if is_there && value.trim_start().starts_with('{') && !value.contains('\n') {

@@ -1,15 +1,17 @@
 //! A line of JSON as a pair: an object with `key` and `value`, each a string or
-//! a whole number; other fields are passed over.
+//! a whole number; other fields are skipped.
 //!
-//! A number is stored as its decimal digits, where 64 bits hold it. Others (with
-//! a fraction or an exponent, or longer) are refused: which of the ways to write
-//! them was meant to be stored, nobody knows.
+//! A number is stored as its decimal digits, where 64 bits hold it. Others
+//! (with a fraction or an exponent, or longer) are refused: they can be written
+//! in several ways, and the stored one would be a guess.
+//!
+//! Owns: this form. Never does: read or write a file.
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a line holds.
+/// The contents of a line.
 #[derive(serde::Deserialize)]
 pub(crate) struct JsonPair<'a> {
     #[serde(borrow)]
@@ -57,14 +59,14 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// The key and the value of a line.
+/// Returns the key and the value of a line.
 ///
 /// # Errors
-/// What is wrong with it, and at which byte.
+/// The mistake, and its byte.
 pub(crate) fn pair(line: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), String> {
     let pair: JsonPair<'_> = serde_json::from_slice(line).map_err(|error| {
         let (text, at) = (error.to_string(), error.column());
-        // Of the input only this line is known here.
+        // Only this line of the input is known here.
         let place = format!(" at line {} column {at}", error.line());
         let what = text.strip_suffix(&place).unwrap_or(&text);
         format!("not an object with key and value: {what} (byte {at})")

@@ -1,7 +1,8 @@
-//! How pairs are laid out: their format, and which columns of a CSV or fields of JSON lines
-//! are meant.
+//! The layout of pairs: their format, and the columns of a CSV or fields of JSON lines that hold
+//! them.
 //!
-//! Never does: read or write. What a file turns out to hold is matched in `formats.rs`.
+//! Owns: the check that the arguments go together. Never does: read or write. The contents of a
+//! file are matched in `formats.rs`.
 
 use crate::failure::{Failure, Result};
 use crate::json_path::JsonFields;
@@ -37,7 +38,7 @@ pub(crate) struct FieldsArgs {
     pub(crate) delimiter: u8,
 }
 
-/// Everything that is to be known beforehand of what is read or written.
+/// All that must be known beforehand to read or write pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) format: Format,
@@ -45,7 +46,7 @@ pub(crate) struct Layout {
     /// Lines of TSV end in CR LF.
     pub(crate) crlf: bool,
     pub(crate) csv: CsvLayout,
-    /// Of JSON lines, where they are not `key` and `value`.
+    /// The fields of JSON lines, where they are not `key` and `value`.
     pub(crate) json: Option<JsonFields>,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct CsvLayout {
     pub(crate) value: Option<Column>,
 }
 
-/// A column of a CSV as the user calls it.
+/// A column of a CSV, by the user's name for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     /// Its place, from 1.
@@ -69,7 +70,7 @@ pub(crate) enum Column {
 }
 
 /// # Errors
-/// What is wrong with it, as half a sentence.
+/// The mistake, as half a sentence.
 fn parse_column(text: &str) -> Result<Column, String> {
     match text.parse::<usize>() {
         Ok(0) => Err("columns are numbered from 1".to_owned()),
@@ -79,7 +80,7 @@ fn parse_column(text: &str) -> Result<Column, String> {
     }
 }
 
-/// For the argument parser: one byte, or a name for it.
+/// Parses the argument: one byte, or a name for it.
 fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
@@ -90,11 +91,10 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl Layout {
-    /// The layout that the arguments ask for.
+    /// Returns the layout that the arguments ask for.
     ///
     /// # Errors
-    /// `Usage` for flags that say nothing of this format, and for columns or fields that
-    /// nothing can have.
+    /// `Usage` for flags of another format, and for columns or fields that cannot exist.
     pub(crate) fn new(format: Format, hex: bool, fields: &FieldsArgs) -> Result<Layout> {
         let FieldsArgs { header, key_field, value_field, delimiter } = fields;
         let is_chosen = key_field.is_some() || value_field.is_some();
@@ -126,7 +126,7 @@ impl Layout {
         Ok(Layout { format, hex, crlf: false, csv, json })
     }
 
-    /// Lines of TSV end in CR LF, or not.
+    /// Sets whether lines of TSV end in CR LF.
     ///
     /// # Errors
     /// `Usage` for another format.
@@ -139,7 +139,7 @@ impl Layout {
         Ok(Layout { crlf, ..self })
     }
 
-    /// For what is written: columns have their order.
+    /// Checks the layout of an output, whose columns have a fixed order.
     ///
     /// # Errors
     /// `Usage` for the number of a column.
@@ -159,12 +159,12 @@ impl Layout {
 pub(crate) struct Columns {
     pub(crate) key: usize,
     pub(crate) value: usize,
-    /// There are no others.
+    /// Whether the CSV may have no others.
     pub(crate) only: bool,
 }
 
 impl CsvLayout {
-    /// The names of the two columns in a first line that is written.
+    /// Returns the names of the two columns in a first line that is written.
     pub(crate) fn names(&self) -> [&str; 2] {
         let name = |column, other| match column {
             &Some(Column::Name(ref name)) => name.as_str(),
@@ -173,10 +173,10 @@ impl CsvLayout {
         [name(&self.key, "key"), name(&self.value, "value")]
     }
 
-    /// The columns by what the arguments say, and the first line where it is a header.
+    /// Returns the columns by the arguments, and by the first line where it is a header.
     ///
     /// # Errors
-    /// What is missing, as half a sentence.
+    /// The missing column, as half a sentence.
     pub(crate) fn columns(&self, header: Option<&ByteRecord>) -> Result<Columns, String> {
         let chosen = self.key.is_some() || self.value.is_some();
         let find = |column: &Option<Column>, name: &str, number: usize| match (column, header) {

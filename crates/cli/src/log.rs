@@ -1,6 +1,7 @@
 //! The log of a server.
 //!
-//! Owns: its levels and formats by their words, and where it goes. Never does: decide what is logged.
+//! Owns: its levels and formats by their words, and its destination. Never does: decide what is
+//! logged.
 
 use crate::failure::{Failure, Result};
 use std::fs::File;
@@ -45,7 +46,7 @@ pub(crate) enum LineFormat {
     Json,
 }
 
-/// Logs from now on, to `file` (what is in it stays) or to standard error.
+/// Logs from now on, to the end of `file` or to standard error.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -70,7 +71,7 @@ fn write_to<W>(verbosity: Verbosity, format: LineFormat, writer: W)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    // A log that nobody reads any more is no reason to end.
+    // A closed log is no reason to end the server.
     let lines = tracing_subscriber::fmt()
         .with_max_level(verbosity.filter())
         .with_ansi(false)
@@ -81,6 +82,6 @@ where
         LineFormat::Text => lines.try_init(),
         LineFormat::Json => lines.json().flatten_event(true).try_init(),
     };
-    // Only a second server of the same process finds another one there, and logs to that.
+    // Only a second server of the same process finds another log installed, and uses that.
     drop(outcome);
 }

@@ -1,9 +1,8 @@
-//! `windrow`, the program: one door to a Windrow database from a shell.
+//! `windrow`, the program: the command line of a Windrow database.
 //!
-//! Owns: the arguments, what is printed, exit codes (0 done, 1 failed or not
-//! found, 2 bad usage, 3 done with something lost or left out, 130 stopped by
-//! Ctrl-C). Never does: anything a program using the library could not do; it
-//! opens databases as any of them would.
+//! Owns: the arguments, the output, exit codes (0 done, 1 failed or not found, 2 bad usage, 3 done
+//! with something lost or left out, 130 stopped by Ctrl-C). Never does: anything that a program
+//! which uses the library could not do; it opens databases as any of them would.
 
 mod args;
 mod bytes;
@@ -44,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help or what is wrong with the arguments. Help that nobody gets is a failure.
+/// Prints help or the mistake in the arguments. Help that cannot be printed is a failure.
 fn told(said: &clap::Error) -> ExitCode {
     let printed = said.print().and_then(|()| std::io::stdout().flush());
     match printed {

@@ -1,8 +1,8 @@
-//! The tree as a picture in text: a row for each run and each epoch of a log,
-//! files as boxes over the keys, level under level.
+//! The tree as a picture in text: a row for each run and each epoch of an SST-log, files as boxes
+//! over the keys, level under level.
 //!
-//! The horizontal axis gives each stretch of keys between the boundaries of files
-//! as much room as data lies in it, as far as sizes and bounds tell.
+//! The horizontal axis gives each stretch of keys between the boundaries of files as much room as
+//! it has data, as far as sizes and bounds tell.
 //!
 //! Owns: the drawing. Never does: I/O.
 
@@ -10,7 +10,7 @@ use crate::bytes;
 use crate::human::{self, Paint};
 use std::fmt::Write;
 
-/// Most rows drawn for one SST-log.
+/// The most rows drawn for one SST-log.
 const LOG_ROWS_MAX: usize = 8;
 
 /// Columns left of the boxes, and right of them.
@@ -21,7 +21,7 @@ const RIGHT_COLUMNS: usize = 26;
 #[derive(Clone, Debug)]
 pub(crate) struct FileView {
     pub(crate) number: u64,
-    /// Files of one epoch of a log are disjoint, as those of a run are.
+    /// The epoch: files of one epoch of an SST-log are disjoint, as those of a run are.
     pub(crate) epoch: u64,
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
@@ -64,7 +64,7 @@ impl TreeView {
     }
 }
 
-/// Every keyspace's tree of an open database.
+/// Returns every keyspace's tree of an open database.
 pub(crate) fn of(db: &windrow::Db) -> Vec<TreeView> {
     let mut trees = Vec::new();
     for (keyspace, version) in db.tree() {
@@ -91,13 +91,13 @@ pub(crate) fn of(db: &windrow::Db) -> Vec<TreeView> {
     trees
 }
 
-/// Where keys are on the line: the boundaries between stretches of keys, and the
-/// share of the data before each.
+/// The place of keys on the line: the boundaries between stretches of keys, and the share of the
+/// data before each.
 struct Axis<'a> {
     /// The smallest keys of all files, ascending: stretch `i` runs from boundary
     /// `i` to the next.
     boundaries: Vec<&'a [u8]>,
-    /// Bytes before each stretch; one more than there are stretches.
+    /// Bytes before each stretch, and at the end those of all stretches.
     bytes_before: Vec<f64>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Axis<'a> {
         axis
     }
 
-    /// The stretches a file covers; at least the one it begins.
+    /// Returns the stretches a file covers; at least the one it begins.
     fn stretches(&self, file: &FileView) -> (usize, usize) {
         let first =
             self.boundaries.partition_point(|boundary| *boundary < file.smallest.as_slice());
@@ -133,7 +133,7 @@ impl<'a> Axis<'a> {
         (first, end.max(first + 1))
     }
 
-    /// The columns of a file, of `width`; at least one.
+    /// Returns the columns of a file, out of `width`; at least one.
     fn columns(&self, file: &FileView, width: usize) -> (usize, usize) {
         let (first, end) = self.stretches(file);
         let total = self.bytes_before.last().copied().unwrap_or(1.0);
@@ -145,8 +145,8 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// About which share of a file's data lies before a key in it: by distance,
-/// keys as numbers behind what the file's bounds have in common.
+/// Estimates the share of a file's data that lies before a key in it: by distance, with keys as
+/// numbers after the common prefix of the file's bounds.
 fn share_before(key: &[u8], file: &FileView) -> f64 {
     let (low, high) = (file.smallest.as_slice(), file.largest.as_slice());
     let common = low.iter().zip(high).take_while(|(a, b)| a == b).count();
@@ -229,17 +229,17 @@ fn totals(files: &[FileView]) -> String {
     format!("{}, {}", human::plural(files.len() as u64, "file"), human::size(bytes))
 }
 
-/// What one column shows.
+/// The contents of one column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cell {
     Empty,
-    /// One file, by its index, and the half of the column it leaves free.
+    /// One file, by its index, and the sign that draws it.
     File(usize, char),
     /// More files than can be told apart.
     Many,
 }
 
-/// A row of files, the boundaries between neighbours visible with and without colour.
+/// Draws a row of files, the boundaries between neighbours visible with and without colour.
 fn boxes(axis: &Axis<'_>, files: &[FileView], width: usize, paint: Paint) -> String {
     let mut cells = vec![Cell::Empty; width];
     for (i, file) in files.iter().enumerate() {
@@ -277,7 +277,7 @@ fn boxes(axis: &Axis<'_>, files: &[FileView], width: usize, paint: Paint) -> Str
     row
 }
 
-/// The smallest and the largest key, under the ends of the line.
+/// Draws the smallest and the largest key, under the ends of the line.
 fn draw_ends(out: &mut String, tree: &TreeView, width: usize, paint: Paint) {
     let smallest = tree.files().map(|file| file.smallest.as_slice()).min().unwrap_or_default();
     let largest = tree.files().map(|file| file.largest.as_slice()).max().unwrap_or_default();
@@ -293,7 +293,7 @@ fn draw_ends(out: &mut String, tree: &TreeView, width: usize, paint: Paint) {
     );
 }
 
-/// What the signs of a picture are.
+/// Returns the meaning of the signs of a picture.
 pub(crate) fn legend(paint: Paint) -> String {
     let lines = [
         "From left to right: the keys, in order; the more data, the wider. From top to bottom: what is",
@@ -303,7 +303,7 @@ pub(crate) fn legend(paint: Paint) -> String {
     lines.map(|line| format!("{}\n", paint.dim(line))).concat()
 }
 
-/// One line for each file, in read order.
+/// Returns one line for each file, in read order.
 pub(crate) fn list(tree: &TreeView) -> String {
     let mut out = String::new();
     for (n, level) in tree.levels.iter().enumerate() {

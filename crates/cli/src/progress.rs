@@ -1,8 +1,8 @@
-//! Progress of long work, on stderr, only where that is a terminal and the
-//! user did not ask for quiet.
+//! Progress of long work, on stderr, only where that is a terminal and the user did not ask for
+//! quiet.
 //!
-//! Owns: that what is drawn is gone before anything else is said, also where
-//! Ctrl-C has it said on another thread.
+//! Owns: the bar, which is cleared before any other message, also where Ctrl-C prints one on
+//! another thread. Never does: print on stdout.
 
 use crate::human;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use windrow::Db;
 use windrow::env::sync::{Mutex, Rank};
 
-/// What is drawn now.
+/// The bar that is drawn now.
 static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(Rank::INNERMOST, None);
 
-/// Takes away what is drawn, for good.
+/// Clears the bar for good.
 pub(crate) fn clear() {
     let drawn = DRAWN.lock().take();
     drawn.inspect(ProgressBar::finish_and_clear);
@@ -29,7 +29,7 @@ impl Progress {
         Progress::of_style(quiet, total, style(template))
     }
 
-    /// Goes on with other work, over `total` things.
+    /// Begins other work, over `total` things.
     pub(crate) fn go_on(&self, what: &str, total: u64) {
         if let Some(bar) = self.0.as_ref().filter(|bar| !bar.is_finished()) {
             bar.set_style(style(&format!("{what} {{bar:30}} {{percent:>3}} %")));
@@ -51,14 +51,14 @@ impl Progress {
         Progress(Some(bar))
     }
 
-    /// A bar over `total` bytes, with `what` before it.
+    /// Makes a bar over `total` bytes, with `what` before it.
     pub(crate) fn bytes(quiet: bool, what: &str, total: u64) -> Progress {
         let template =
             format!("{what} {{bar:30}} {{percent:>3}} % {{binary_bytes_per_sec}}, {{eta}} left");
         Progress::new(quiet, Some(total), &template)
     }
 
-    /// A bar over about `total` pairs.
+    /// Makes a bar over about `total` pairs.
     pub(crate) fn pairs(quiet: bool, what: &str, total: u64) -> Progress {
         let template = format!(
             "{what} {{bar:30}} about {{percent:>3}} % {{human_pos}} ({{per_sec}}), {{eta}} left"
@@ -66,24 +66,25 @@ impl Progress {
         Progress::new(quiet, Some(total), &template)
     }
 
-    /// A bar over `total` things.
+    /// Makes a bar over `total` things.
     pub(crate) fn steps(quiet: bool, what: &str, total: u64) -> Progress {
         let template = format!("{what} {{bar:30}} {{percent:>3}} %");
         Progress::new(quiet, Some(total), &template)
     }
 
-    /// A spinner that counts things whose number nobody knows yet.
+    /// Makes a spinner that counts things whose number is unknown.
     pub(crate) fn counting(quiet: bool, what: &str) -> Progress {
         Progress::new(quiet, None, &format!("{{spinner}} {what} {{human_pos}} ({{per_sec}})"))
     }
 
-    /// A spinner for work that cannot say how far it is.
+    /// Makes a spinner for work of unknown progress.
     pub(crate) fn waiting(quiet: bool, what: &str) -> Progress {
         Progress::new(quiet, None, &format!("{{spinner}} {what} {{elapsed}}"))
     }
 
-    /// A spinner for a compaction: what was written, what the tables hold, and by these about how
-    /// far it is. Nobody knows before what merges will drop, and what they need not write again.
+    /// Makes a spinner for a compaction: the bytes written, the bytes in tables, and an estimate of
+    /// the progress from both. The bytes that merges will drop, or need not rewrite, are unknown
+    /// before.
     pub(crate) fn compacting(quiet: bool, db: &Db) -> Progress {
         let (before, db) = (db.stats().tables_written_bytes(), db.clone());
         let figures = move |state: &ProgressState, text: &mut dyn fmt::Write| {
@@ -102,7 +103,7 @@ impl Progress {
         Progress::of_style(quiet, None, style)
     }
 
-    /// How far it is.
+    /// Sets the position.
     pub(crate) fn at(&self, position: u64) {
         if let Some(bar) = self.0.as_ref().filter(|bar| !bar.is_finished()) {
             bar.set_position(position);
@@ -110,8 +111,8 @@ impl Progress {
     }
 }
 
-/// About how far a compaction is that writes each byte of the tables once, and how long the rest takes;
-/// nothing before it has written some.
+/// Estimates the percentage and the rest of a compaction that writes each byte of the tables once;
+/// `None` before it has written some.
 fn about(written: u64, held: u64, elapsed: Duration) -> Option<(u64, Duration)> {
     let share = (written as f64 / held.max(1) as f64).min(0.99);
     let percent = (share * 100.0) as u64;
@@ -126,7 +127,7 @@ fn style(template: &str) -> ProgressStyle {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        // Not a bar that was cleared: something may have been said since.
+        // A bar that was cleared is not cleared again: a message may have been printed since.
         if self.0.take().is_some() {
             clear();
         }
@@ -142,7 +143,7 @@ mod tests {
     fn the_rest_of_a_compaction_is_in_proportion() {
         assert_eq!(about(0, 100, Duration::from_secs(1)), None);
         assert_eq!(about(25, 100, Duration::from_secs(1)), Some((25, Duration::from_secs(3))));
-        // It writes more than the tables hold: its end is near, and not over.
+        // It has written more than the tables hold: its end is near, and not reached.
         let (percent, left) = about(300, 100, Duration::from_secs(99)).unwrap();
         assert!(percent == 99 && left.as_secs() <= 1, "{percent} {left:?}");
     }

@@ -1,5 +1,6 @@
-//! Whether a CSV ends within quotes. The parser takes what is open at the end for a field; as the
-//! quote was most likely to be closed lines before, the field would have the rest of the file.
+//! The check whether a CSV ends within quotes. The parser takes the text from an open quote to the
+//! end for a field. The quote should most likely have been closed lines before, and the field would
+//! have the rest of the file.
 //!
 //! Owns: following quotes as the parser does. Never does: parse anything else.
 
@@ -10,7 +11,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// Before the first byte of a field: a quote opens it there alone.
+    /// Before the first byte of a field: only here a quote opens it.
     Start,
     Plain,
     Quoted,
@@ -18,7 +19,7 @@ enum At {
     Quote,
 }
 
-/// Follows the quotes of what is read through it.
+/// Follows the quotes of the bytes that are read through it.
 pub(crate) struct Quotes<R> {
     inner: R,
     delimiter: u8,
@@ -32,7 +33,7 @@ impl<R> Quotes<R> {
         Quotes { inner, delimiter, at: At::Start, is_begun: false, is_ended: false }
     }
 
-    /// Whether the end was read, within quotes.
+    /// Returns whether the end was reached within quotes.
     pub(crate) fn ended_open(&self) -> bool {
         self.is_ended && self.at == At::Quoted
     }
@@ -75,7 +76,7 @@ impl<R: Read> Read for Quotes<R> {
 mod tests {
     use super::*;
 
-    /// Hands out so many bytes at once.
+    /// Returns this number of bytes at once.
     struct Pieces<'a>(&'a [u8], usize);
 
     impl Read for Pieces<'_> {

@@ -1,24 +1,25 @@
 //! A session: a database that stays open from command to command.
 //!
-//! Owns: how it is open, and which keyspace commands mean. Never does: read a line
-//! (`commands/session`).
+//! Owns: the open database, and the keyspace that commands use. Never does:
+//! read a line (`commands/session`).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use windrow::env::sync::{Mutex, Rank};
 use windrow::{Db, Follower};
 
-/// An open database, and what lines are about.
+/// An open database, and the keyspace of its lines.
 pub(crate) struct Session {
     path: PathBuf,
     access: How,
     keyspace: Mutex<String>,
 }
 
-/// How a session has the database open.
+/// The form in which a session has the database open.
 pub(crate) enum How {
     Open(Db),
-    /// Another process may write it: each command sees what was written before it.
+    /// As a follower: another process may write it, and each command sees the
+    /// writes before it.
     Follows(Follower),
 }
 
@@ -29,19 +30,19 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// A session on the database in `path`.
+    /// Makes a session on the database in `path`.
     pub(crate) fn new(path: &Path, access: How) -> Session {
         let keyspace = Mutex::new(Rank::OUTERMOST, "default".to_owned());
         Session { path: path.to_path_buf(), access, keyspace }
     }
 
-    /// A session on an open database.
+    /// Makes a session on an open database.
     #[cfg(test)]
     pub(crate) fn of(db: Db, path: &Path) -> Session {
         Session::new(path, How::Open(db))
     }
 
-    /// The database, as it is now or was last read.
+    /// Returns the database, as it is now or was last read.
     pub(crate) fn db(&self) -> Db {
         match &self.access {
             How::Open(db) => db.clone(),
@@ -49,30 +50,30 @@ impl Session {
         }
     }
 
-    /// Where the database is.
+    /// Returns the directory of the database.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it reads what another process writes.
+    /// Returns whether it reads another process's writes.
     pub(crate) fn is_followed(&self) -> bool {
         matches!(self.access, How::Follows(_))
     }
 
-    /// The keyspace that lines mean which name none.
+    /// Returns the keyspace of lines that name none.
     pub(crate) fn keyspace(&self) -> String {
         self.keyspace.lock().clone()
     }
 
-    /// From now on they mean this one.
+    /// Sets the keyspace of lines that name none.
     pub(crate) fn set_keyspace(&self, name: &str) {
         name.clone_into(&mut self.keyspace.lock());
     }
 
-    /// Sees what others have written.
+    /// Reads the writes of other processes.
     ///
     /// # Errors
-    /// What keeps it from being read.
+    /// Those of reading the database.
     pub(crate) fn refresh(&self) -> windrow::Result<()> {
         match &self.access {
             How::Open(_) => Ok(()),

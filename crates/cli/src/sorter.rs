@@ -1,7 +1,7 @@
 //! Sorts more pairs than memory holds: runs in temporary files, which are merged.
 //!
-//! Of pairs with the same key the one that came last stays. The files have no name where
-//! the system allows that, and are gone with the process.
+//! Of pairs with the same key the last one is kept. The files have no name where the system allows
+//! that, and vanish with the process.
 //!
 //! Owns: the form of those files. Never does: know a database.
 
@@ -12,16 +12,16 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Runs of one rank that are merged into one of the next.
+/// The number of runs of one rank that are merged into one of the next.
 const RUNS_MAX: usize = 32;
 
-/// Bytes that are read or written at a time, of each run.
+/// The number of bytes that are read or written at a time, of each run.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What a pair takes in memory besides its bytes.
+/// The memory that a pair takes besides its bytes.
 const PAIR_BYTES: usize = size_of::<Place>();
 
-/// Where a pair is in the bytes that are held.
+/// The place of a pair in the bytes in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     at: usize,
@@ -29,28 +29,28 @@ pub(crate) struct Place {
     value: u32,
 }
 
-/// Pairs that come in any order.
+/// The pairs, in the order in which they come.
 pub(crate) struct Sorter {
     dir: PathBuf,
     memory_bytes: usize,
     bytes: Vec<u8>,
     places: Vec<Place>,
-    /// Older ones first, and their ranks descend.
+    /// The runs, the oldest first; their ranks descend.
     runs: Vec<(u32, File)>,
 }
 
 impl Sorter {
-    /// One that holds so many bytes, and puts the rest into files in `dir`.
+    /// Makes a sorter that holds `memory_bytes` bytes, and puts the rest into files in `dir`.
     pub(crate) fn new(dir: &Path, memory_bytes: u64) -> Sorter {
         let memory_bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
         let (bytes, places, runs) = (Vec::new(), Vec::new(), Vec::new());
         Sorter { dir: dir.to_owned(), memory_bytes, bytes, places, runs }
     }
 
-    /// Takes in a pair, whose key and value have less than 4 GiB each.
+    /// Adds a pair, whose key and value have less than 4 GiB each.
     ///
     /// # Errors
-    /// What writing a temporary file said.
+    /// Those of writing a temporary file.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let held = self.bytes.len() + self.places.len() * PAIR_BYTES;
         if held + key.len() + value.len() + PAIR_BYTES > self.memory_bytes && held > 0 {
@@ -63,10 +63,10 @@ impl Sorter {
         Ok(())
     }
 
-    /// All pairs, sorted.
+    /// Returns all pairs, sorted.
     ///
     /// # Errors
-    /// What writing or reading a temporary file said.
+    /// Those of writing or reading a temporary file.
     pub(crate) fn finish(mut self) -> Result<Sorted> {
         if self.runs.is_empty() {
             self.sort();
@@ -82,11 +82,11 @@ impl Sorter {
         Failure::file("sort by temporary files in", self.dir.display(), error)
     }
 
-    /// Sorts what is held, and keeps the last pair of each key.
+    /// Sorts the pairs in memory, and keeps the last pair of each key.
     fn sort(&mut self) {
         let bytes = &self.bytes;
         let key = |place: &Place| &bytes[place.at..place.at + place.key as usize];
-        // Stable: pairs of one key stay in the order in which they came.
+        // The sort is stable: pairs of one key stay in the order in which they came.
         self.places.sort_by(|a, b| key(a).cmp(key(b)));
         let mut kept: usize = 0;
         for at in 0..self.places.len() {
@@ -99,7 +99,7 @@ impl Sorter {
         self.places.truncate(kept);
     }
 
-    /// Writes what is held to a run of its own.
+    /// Writes the pairs in memory to a run of their own.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let run = self.write_run().map_err(|error| self.failed(&error))?;
@@ -167,7 +167,7 @@ impl Run {
     }
 }
 
-/// The pair that a run is at.
+/// The current pair of a run.
 struct Head {
     key: Vec<u8>,
     value: Vec<u8>,
@@ -191,7 +191,7 @@ impl Head {
 }
 
 impl Ord for Head {
-    /// The largest is the one to come: the smallest key, of the last run that has it.
+    /// The greatest head comes next: it has the smallest key, and is of the last run with that key.
     fn cmp(&self, other: &Head) -> Ordering {
         other.key.cmp(&self.key).then(self.run.cmp(&other.run))
     }
@@ -230,7 +230,7 @@ impl Merge {
         Ok(Merge { runs, heads, key: Vec::new(), value: Vec::new() })
     }
 
-    /// Moves to the next key. Whether there is one.
+    /// Moves to the next key. Returns whether there is one.
     fn advance(&mut self) -> io::Result<bool> {
         let Some(head) = self.pop()? else { return Ok(false) };
         (self.key, self.value) = (head.key, head.value);
@@ -257,10 +257,10 @@ pub(crate) enum Sorted {
 }
 
 impl Sorted {
-    /// The next pair.
+    /// Returns the next pair.
     ///
     /// # Errors
-    /// What reading a temporary file said.
+    /// Those of reading a temporary file.
     pub(crate) fn next(&mut self) -> io::Result<Option<(&[u8], &[u8])>> {
         match self {
             Sorted::InMemory { bytes, places, next } => {
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// With memory for some ten pairs, thousands take runs of several ranks.
+    /// With memory for some ten pairs, thousands make runs of several ranks.
     #[test]
     fn pairs_come_sorted_with_the_last_value_of_each_key() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,12 +1,15 @@
-//! Ctrl-C: what the first one does; the second leaves at once, which a
-//! database survives as it survives any death of its process.
+//! Ctrl-C: the first one stops the command in one of three ways; the second
+//! ends the program at once, which a database survives as it survives any death
+//! of its process.
 //!
-//! A command whose loops look at a flag ([`OnStop::Asks`]) closes its database
-//! as at any other end. One that spends its time in a single call of the engine
-//! leaves at once ([`OnStop::Leaves`]), but for the stretch in which it has
-//! something to close ([`closes`]). Either way the progress bar is gone before a
-//! word is said, and the exit code is 130. What has no database open
-//! for longer than a moment is left to the system ([`OnStop::System`]).
+//! A command whose loops check a flag ([`OnStop::Asks`]) closes its database as
+//! at any other end. One that spends its time in a single call of the engine
+//! leaves at once ([`OnStop::Leaves`]), except while it has something to close
+//! ([`closes`]). Either way the progress bar is cleared before a message is
+//! printed, and the exit code is 130. A command that has no database open for
+//! longer than a moment is left to the system ([`OnStop::System`]).
+//!
+//! Owns: the flag and the database to close. Never does: open a database.
 
 use crate::failure::{Failure, Result};
 use crate::progress;
@@ -19,18 +22,18 @@ use windrow::env::sync::{Mutex, Rank};
 static STOP: AtomicBool = AtomicBool::new(false);
 static OPEN: Mutex<Open> = Mutex::new(Rank::OUTERMOST, Open::Nothing);
 
-/// What the first Ctrl-C does to a command.
+/// The effect of the first Ctrl-C on a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnStop {
-    /// Sets the flag that the command looks at all the while that it may take.
+    /// Sets the flag, which the command checks as long as it runs.
     Asks,
     /// Ends the program, unless it has something to close.
     Leaves,
-    /// What the system does: it ends the program.
+    /// Ends the program by the system's default.
     System,
 }
 
-/// The database that is closed where a command cannot look at the flag.
+/// The database that is closed where a command cannot check the flag.
 enum Open {
     Nothing,
     ToClose(Db),
@@ -46,7 +49,8 @@ pub(crate) fn install(on_stop: OnStop) {
 }
 
 fn pressed(on_stop: OnStop) {
-    // Before anybody says that it stops, or a bar is drawn below that.
+    // The bar is cleared before a message that the command stops, or a bar
+    // would be drawn below that.
     progress::clear();
     let first = !STOP.swap(true, Ordering::SeqCst);
     let goes_on = first && (begin_closing() || on_stop == OnStop::Asks);
@@ -67,12 +71,12 @@ fn say(what: &str) {
     }
 }
 
-/// Whether to stop.
+/// Returns whether the command must stop.
 pub(crate) fn requested() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// A session goes on behind a command that was stopped.
+/// Clears the flag: a session goes on after a command that was stopped.
 pub(crate) fn forget() {
     STOP.store(false, Ordering::SeqCst);
 }
@@ -82,8 +86,8 @@ pub(crate) fn check() -> Result<()> {
     if requested() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Does `work`, which cannot look at the flag: the first Ctrl-C closes the
-/// database, at which the engine ends what `work` waits for.
+/// Runs `work`, which cannot check the flag: the first Ctrl-C closes the
+/// database, at which the engine ends the call that `work` waits for.
 ///
 /// # Errors
 /// Those of `work`. After Ctrl-C that of the close, or else `Interrupted`.
@@ -96,8 +100,9 @@ pub(crate) fn closes<T>(db: &Db, work: impl FnOnce() -> Result<T>) -> Result<T> 
     Err(Failure::Interrupted)
 }
 
-/// Closes what there is to close. Returns whether there is something. Not on
-/// the thread that hears of Ctrl-C: a second one must be heard meanwhile.
+/// Starts the close, if there is a database to close; returns whether there is.
+/// The close has a thread of its own, not the handler's: a second Ctrl-C must
+/// be handled meanwhile.
 #[allow(clippy::disallowed_methods, reason = "no work of a database: it waits for one to close")]
 fn begin_closing() -> bool {
     let mut open = OPEN.lock();
@@ -120,7 +125,7 @@ mod tests {
         assert!(!begin_closing(), "nothing to close any more");
         let stopped = closes(&db, || {
             assert!(begin_closing());
-            // What the engine is asked for is refused once it closes.
+            // The engine refuses calls once it closes.
             while db.compact().is_ok() {}
             Ok(db.compact()?)
         });

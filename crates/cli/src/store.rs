@@ -1,7 +1,7 @@
-//! Opening databases for commands, and closing them whatever happens.
+//! Opening databases for commands, and closing them on every path.
 //!
-//! Owns: which commands may create, which only read, with what settings, the sentences for a
-//! database that is not there, and what is said of what an open left out.
+//! Owns: the access and the settings of each command, the messages for a missing database, and the
+//! warnings of parts that an open left out. Never does: read or write a key.
 
 use crate::args::Open;
 use crate::failure::{Failure, Result};
@@ -15,19 +15,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windrow::{Db, ErrorKind, Follower, Keyspace, Options, Settings, StoredKeyspace};
 
-/// The database was opened without whole batches of its logs.
+/// Whether the database was opened without whole batches of its write-ahead logs.
 static LEFT_OUT: AtomicBool = AtomicBool::new(false);
 
-/// How often a database that another process has open is tried again.
+/// The interval at which an open is retried while another process has the database.
 const WAIT_STEP: Duration = Duration::from_millis(20);
 
-/// What a command does to the database.
+/// The access of a command to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Opens read-only: writes not one byte. A database that another process has open for
     /// writing is followed, by a lease in its directory.
     Read,
-    /// Changes a database that is there.
+    /// Changes an existing database.
     Change,
     /// Changes a database, creating it where there is none.
     Create,
@@ -36,14 +36,14 @@ pub(crate) enum Access {
 /// A database, and how it was opened.
 pub(crate) struct Opened {
     pub(crate) db: Db,
-    /// Another process may write it: this shows what was written when it was opened.
+    /// Whether another process may write it: this shows the state at the open.
     pub(crate) is_followed: bool,
-    /// It stays open behind the command.
+    /// Whether it stays open after the command.
     pub(crate) is_session: bool,
 }
 
-/// Opens the database, does `work`, and closes it however that went. The
-/// error of `work` is reported before that of the close.
+/// Opens the database, runs `work`, and closes it whatever the outcome. The error of `work` has
+/// precedence over that of the close.
 ///
 /// # Errors
 /// Those of opening, of `work`, of closing.
@@ -55,10 +55,10 @@ pub(crate) fn with<T>(
     with_opened(open, access, |opened| work(&opened.db))
 }
 
-/// As [`with`], for who wants to know how it was opened.
+/// Does as [`with`], for work that needs to know how the database was opened.
 ///
 /// # Errors
-/// As there.
+/// Those of [`with`].
 pub(crate) fn with_opened<T>(
     open: &Open,
     access: Access,
@@ -72,10 +72,10 @@ pub(crate) fn with_opened<T>(
     Ok(value)
 }
 
-/// Opens the database, and says what of it is left out; in a session it is open already.
+/// Opens the database, and warns of the parts that are left out; in a session it is open already.
 ///
 /// # Errors
-/// What keeps it from being opened.
+/// Those of opening it.
 pub(crate) fn opened(open: &Open, access: Access) -> Result<Opened> {
     if let Some(session) = &open.session {
         return of_session(open, access, session);
@@ -90,8 +90,9 @@ pub(crate) fn opened(open: &Open, access: Access) -> Result<Opened> {
     Ok(opened)
 }
 
-/// Does what needs the database for itself; while another process has it, again and again for as
-/// long as `--wait` says. (Who waits for a lock in the kernel cannot give up.)
+/// Runs `work`, which needs the database exclusively; while another process has it, again and again
+/// for as long as `--wait` says. (Rejected: to wait for the lock in the kernel, where a wait cannot
+/// be given up.)
 ///
 /// # Errors
 /// `Interrupted` after Ctrl-C.
@@ -127,10 +128,10 @@ fn of_session(open: &Open, access: Access, session: &Session) -> Result<Opened> 
     Ok(Opened { db: session.db(), is_followed, is_session: true })
 }
 
-/// Follows a database, whoever has it open.
+/// Follows a database, also one that another process has open.
 ///
 /// # Errors
-/// What keeps it from being read.
+/// Those of reading it.
 pub(crate) fn follow(open: &Open) -> Result<Follower> {
     must_exist(&open.path)?;
     let options = options(open, Access::Read, stored(open, Access::Read)?)?;
@@ -154,13 +155,13 @@ fn warn_left_out(db: &Db) {
     }
 }
 
-/// Whether a database was opened without whole batches of its logs.
+/// Returns whether a database was opened without whole batches of its write-ahead logs.
 pub(crate) fn has_left_out() -> bool {
     LEFT_OUT.load(Ordering::Relaxed)
 }
 
-/// What only reads follows a database that another process has open for writing. One that
-/// nobody has open is locked instead, and nothing is written into its directory.
+/// Opens a database. For reading, one that another process has open for writing is followed; any
+/// other is locked instead, and nothing is written into its directory.
 fn open_or_follow(open: &Open, access: Access, options: Options) -> windrow::Result<Opened> {
     match Db::open_with(&open.path, options.clone()) {
         Err(error) if access == Access::Read && error.kind() == ErrorKind::Busy => {
@@ -171,8 +172,8 @@ fn open_or_follow(open: &Open, access: Access, options: Options) -> windrow::Res
     }
 }
 
-/// Why the database does not open. What is wrong with an option may show only
-/// here: the words of a preset are the engine's.
+/// Returns the reason why the database does not open. A mistake in an option may show only here:
+/// the words of a preset are the engine's.
 fn refused(open: &Open, error: windrow::Error) -> Failure {
     let chosen = open.preset.is_some() || !open.options.is_empty();
     if chosen && error.kind() == ErrorKind::InvalidArgument {
@@ -181,24 +182,23 @@ fn refused(open: &Open, error: windrow::Error) -> Failure {
     Failure::from(error.context(format!("open {}", open.path.display())))
 }
 
-/// The settings that the database was last opened with for writing; the
-/// defaults where there is none.
+/// Returns the settings that the database was last opened with for writing; the defaults where
+/// there is none.
 fn stored(open: &Open, access: Access) -> Result<Settings> {
     let stored = Db::stored_settings(&open.path)
         .map_err(|error| Failure::from(error.context(format!("open {}", open.path.display()))))?;
     let Some(stored) = stored else { return Ok(Settings::default()) };
-    // What only reads leaves them to whoever knows them.
+    // A command that only reads leaves them as they are, to a program that knows them.
     for line in stored.left_out.iter().filter(|_| access != Access::Read) {
         warn(format_args!("left out of the settings that the database was written with: {line}"));
     }
     Ok(stored.settings)
 }
 
-/// The options that a repair is done with. Settings that cannot be read are
-/// among the damage.
+/// Returns the options of a repair. Settings that cannot be read are among the damage.
 ///
 /// # Errors
-/// As [`options`], and what keeps it from being repaired: `Busy`, a newer format.
+/// Those of [`options`], and of a database that cannot be repaired: `Busy`, a newer format.
 pub(crate) fn repair_options(open: &Open) -> Result<Options> {
     let lost = match Db::stored_settings(&open.path) {
         Ok(found) => found.is_none(),
@@ -215,15 +215,15 @@ pub(crate) fn repair_options(open: &Open) -> Result<Options> {
     options(open, Access::Change, settings)
 }
 
-/// Says what the user may not expect, and goes on.
+/// Prints a warning.
 pub(crate) fn warn(what: impl Display) {
     let _ = writeln!(io::stderr(), "windrow: {what}");
 }
 
-/// The options that the arguments ask for, on top of `settings`.
+/// Returns the options that the arguments ask for, on top of `settings`.
 ///
 /// # Errors
-/// `Usage` for an option that is not there or a value it does not take.
+/// `Usage` for an option that does not exist or a value it does not take.
 fn options(open: &Open, access: Access, settings: Settings) -> Result<Options> {
     let mut options = Options {
         create_if_missing: access == Access::Create,
@@ -253,8 +253,8 @@ fn options(open: &Open, access: Access, settings: Settings) -> Result<Options> {
 }
 
 /// # Errors
-/// `Failed` if there is no database in `path`. A damaged one is one: what is
-/// wrong with it is the engine's to say.
+/// `Failed` if there is no database in `path`. A damaged one counts as one: the engine reports its
+/// damage.
 pub(crate) fn must_exist(path: &Path) -> Result<()> {
     let shown = path.display();
     let missing = |what: String| {
@@ -276,13 +276,13 @@ pub(crate) fn must_exist(path: &Path) -> Result<()> {
     if any { Ok(()) } else { Err(missing(format!("there is no database in {shown}"))) }
 }
 
-/// The keyspaces that the database has, whatever they need.
+/// Returns the keyspaces that the database has, also those of unknown comparators or operators.
 ///
 /// # Errors
 /// `Failed` if there is no database or its manifest cannot be read.
 pub(crate) fn keyspaces(open: &Open) -> Result<Vec<StoredKeyspace>> {
     must_exist(&open.path)?;
-    // As every command does; what they are set to plays no part in this.
+    // The options are checked as in every command; their values play no part here.
     options(open, Access::Read, Settings::default())?;
     let named = |error: windrow::Error| error.context(format!("open {}", open.path.display()));
     let stored = Db::stored_keyspaces(&open.path).map_err(named)?;
@@ -298,10 +298,10 @@ pub(crate) fn check_keyspace_name(name: &str) -> Result<()> {
     Db::check_keyspace_name(name).map_err(|error| Failure::usage(error.message()))
 }
 
-/// The keyspace of that name.
+/// Returns the keyspace of that name.
 ///
 /// # Errors
-/// `Failed`, naming those there are.
+/// `Failed`, with the names that exist.
 pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace> {
     check_keyspace_name(name)?;
     db.open_keyspace(name)?.ok_or_else(|| {

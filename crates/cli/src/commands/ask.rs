@@ -1,11 +1,12 @@
-//! A question before what has no way back.
+//! A question before a command that cannot be undone.
 //!
-//! Owns: when it is asked. Never does: what it asks about.
+//! Owns: the condition under which it is asked. Never does: the command itself.
 
 use crate::failure::{Failure, Result};
 use std::io::{self, IsTerminal, Write};
 
-/// Asks on a terminal, unless told `yes`; a script has decided. `what` is left as it is without it.
+/// Asks on a terminal, unless told `yes`; a script has decided already. Without a yes, `what` is
+/// left as it is.
 ///
 /// # Errors
 /// `Failed` if the answer is not yes.
@@ -13,7 +14,7 @@ pub(super) fn ask(yes: bool, question: &str, what: &str) -> Result<()> {
     if yes || !io::stdin().is_terminal() {
         return Ok(());
     }
-    // Not locked while it waits: Ctrl-C has something to say, too.
+    // Standard error is not locked while it waits: Ctrl-C prints there, too.
     let _ = write!(io::stderr(), "{question} Type yes: ");
     let mut answer = String::new();
     let read = io::stdin().read_line(&mut answer);

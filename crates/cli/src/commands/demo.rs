@@ -1,9 +1,10 @@
-//! `demo`: what Windrow does, shown on real data, each step checked.
+//! `demo`: Windrow's operations on real data, each step checked.
 //!
-//! The data are the named characters of Unicode 15 (`data/unicode.tsv`). The
-//! settings are far below the defaults, so that two megabytes grow a tree
-//! with levels. Whatever a step reads it compares: a demo that prints a wrong
-//! answer fails.
+//! The data are the named characters of Unicode 15 (`data/unicode.tsv`). The settings are far below
+//! the defaults, so that two megabytes grow a tree with levels. Every step compares the data that
+//! it reads: a demo that prints a wrong answer fails.
+//!
+//! Owns: the steps and their data. Never does: touch an existing directory.
 
 use crate::args::DemoArgs;
 use crate::bytes;
@@ -19,10 +20,10 @@ use windrow::{Batch, Db, Keyspace, KeyspaceOptions, Options, Stats, WriteSync};
 /// The table that ships with the program: code TAB name;category.
 const UNICODE: &str = include_str!("../../data/unicode.tsv");
 
-/// Times every value is written again.
+/// The number of times that every value is written again.
 const ROUNDS: u64 = 8;
 
-/// Range that one tombstone takes out: the Braille patterns.
+/// The range that one tombstone deletes: the Braille patterns.
 const BRAILLE: (&str, &str) = ("002800", "002900");
 
 /// One line of the table.
@@ -39,7 +40,7 @@ impl Character {
         Some(Character { code, name, category })
     }
 
-    /// The value after `round` rounds of overwriting.
+    /// Returns the value after `round` rounds of overwriting.
     fn value(&self, round: u64) -> String {
         match round {
             0 => format!("{};{}", self.name, self.category),
@@ -47,7 +48,7 @@ impl Character {
         }
     }
 
-    /// The character, where a terminal can show it by itself.
+    /// Returns the character, where a terminal can show it by itself.
     fn glyph(&self) -> String {
         let shown = self.category.starts_with(['L', 'S', 'P', 'N']);
         let char = u32::from_str_radix(self.code, 16).ok().and_then(char::from_u32);
@@ -86,7 +87,7 @@ impl Store {
     }
 }
 
-/// Where the story is told.
+/// The output of the demo, in chapters.
 struct Story {
     out: io::Stdout,
     paint: Paint,
@@ -106,7 +107,7 @@ impl Story {
         Ok(writeln!(self.out, "   {text}")?)
     }
 
-    /// A figure, and what it is a figure of.
+    /// Prints a figure with its description.
     fn figure(&mut self, figure: impl std::fmt::Display, of: &str) -> Result<()> {
         let figure = self.paint.good(format!("{figure:>14}"));
         Ok(writeln!(self.out, "   {figure}  {of}")?)
@@ -121,7 +122,8 @@ pub(crate) fn run(args: &DemoArgs, quiet: bool) -> Result<()> {
     introduce(&mut story, characters.len() as u64, &path, temporary.is_some())?;
     let store = Store::open(&path)?;
     let outcome = tell(&mut story, store, &path, &characters);
-    // Removed however it went; a failure to remove is worth telling only alone.
+    // The directory is removed after a failure, too. A failure to remove is reported only if there
+    // was no other.
     let removed = temporary.map(tempfile::TempDir::close);
     outcome?;
     if let Some(Err(error)) = removed {
@@ -130,7 +132,7 @@ pub(crate) fn run(args: &DemoArgs, quiet: bool) -> Result<()> {
     farewell(&mut story, args, whole.elapsed())
 }
 
-/// The directory asked for, or a temporary one and what removes it.
+/// Returns the directory that was asked for, or a temporary one with its guard, which removes it.
 fn place(args: &DemoArgs) -> Result<(PathBuf, Option<tempfile::TempDir>)> {
     if let Some(path) = &args.keep {
         if path.exists() {
@@ -163,7 +165,7 @@ fn introduce(story: &mut Story, characters: u64, path: &Path, temporary: bool) -
     Ok(writeln!(story.out, "{}", story.paint.dim(line))?)
 }
 
-/// The chapters. The database is closed on every way out.
+/// Runs the chapters. The database is closed on every path.
 fn tell(story: &mut Story, store: Store, path: &Path, characters: &[Character]) -> Result<()> {
     let first = load(story, &store, characters)
         .and_then(|()| read(story, &store, characters))
@@ -261,8 +263,8 @@ fn read(story: &mut Story, store: &Store, characters: &[Character]) -> Result<()
     Ok(())
 }
 
-/// All indexes below `n` once each, far from their order: steps of a prime
-/// that does not divide `n`.
+/// Returns all indexes below `n` once each, far from their order: steps of a prime that does not
+/// divide `n`.
 fn shuffled(n: usize) -> impl Iterator<Item = usize> {
     let step =
         [15_485_863, 32_452_843].into_iter().find(|&prime| !n.is_multiple_of(prime)).unwrap_or(1);
@@ -326,7 +328,7 @@ fn scan(story: &mut Story, store: &Store, characters: &[Character]) -> Result<()
     story.figure(human::count(rate), "pairs a second, over all backwards")
 }
 
-/// Every category's merged count against a count of the table.
+/// Compares every category's merged count with a count of the table.
 fn check_counts(store: &Store, characters: &[Character]) -> Result<()> {
     let mut expected = std::collections::BTreeMap::new();
     for character in characters {
@@ -341,7 +343,7 @@ fn check_counts(store: &Store, characters: &[Character]) -> Result<()> {
     Ok(())
 }
 
-/// Compares what an iterator gives with the characters, one by one, to the end of both.
+/// Compares an iterator's entries with the characters, one by one, to the end of both.
 fn compare_all<'a, S: std::ops::Deref<Target = [u8]>>(
     found: impl Iterator<Item = windrow::Result<(S, S)>>,
     mut expected: impl Iterator<Item = &'a Character>,
@@ -407,12 +409,12 @@ fn survivors(characters: &[Character]) -> impl Iterator<Item = &Character> {
     characters.iter().filter(|character| !character.in_braille())
 }
 
-/// Closes; a chapter of its own where the story goes on.
+/// Closes the database; in a chapter of its own if the demo goes on.
 fn close(story: &mut Story, store: Store, goes_on: bool) -> Result<()> {
     if !goes_on {
         return Ok(store.db.close()?);
     }
-    // Before the watch: compactions under way are not part of closing.
+    // The wait comes before the stopwatch: merges under way are not part of closing.
     let progress = Progress::waiting(story.quiet, "   merging");
     store.db.wait_idle()?;
     drop(progress);
@@ -461,7 +463,7 @@ fn draw(story: &mut Story, store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// `writing` is of the first session: counters begin at zero with each open.
+/// Prints the figures. `writing` is of the first session: counters begin at zero with each open.
 fn figures(story: &mut Story, store: &Store, writing: &Stats) -> Result<()> {
     story.chapter("The figures", "of the first session, which wrote")?;
     let tables: u64 = picture::of(&store.db).iter().map(picture::TreeView::bytes).sum();

@@ -1,5 +1,7 @@
-//! `dump`: what a file of a database holds, record by record. The library
-//! reads and prints; here is only the door.
+//! `dump`: the records of one file of a database.
+//!
+//! Owns: the choice of the file's kind. Never does: read or print (the library
+//! does).
 
 use crate::args::{DumpArgs, DumpKind};
 use crate::failure::{Failure, Result};
@@ -16,8 +18,8 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         DumpKind::Manifest => windrow::dump::manifest(&args.file, &mut out),
         DumpKind::Table => windrow::dump::table(&args.file, &mut out),
     };
-    // What is before a damage is worth seeing; that nobody sees it is no
-    // reason to be silent about the damage.
+    // The records before the damage are printed, too. Where nobody reads them,
+    // the damage is still reported.
     let flushed = out.flush();
     dumped?;
     Ok(flushed?)

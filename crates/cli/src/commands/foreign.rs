@@ -1,6 +1,6 @@
 //! `load --from` and `export --to`: databases of LevelDB and RocksDB, by their own libraries.
 //!
-//! Owns: what is said of it. Never does: copy (`windrow-import` does).
+//! Owns: its messages and its progress. Never does: copy (`windrow-import` does).
 
 use crate::args::{ExportArgs, ForeignStore, LoadArgs};
 use crate::failure::{Failure, Result};
@@ -21,7 +21,7 @@ impl ForeignStore {
     }
 }
 
-/// The progress of a copy, and whether it is to go on.
+/// The progress of a copy, and whether it was stopped.
 struct Told {
     quiet: bool,
     step: Option<Step>,
@@ -51,7 +51,7 @@ impl Told {
         }
     }
 
-    /// A stop is one, whatever error it came back as.
+    /// A stop is reported as one, whatever error the copy returned.
     fn outcome<T>(&self, result: windrow::Result<T>) -> Result<T> {
         if self.is_stopped {
             stop::check()?;
@@ -60,7 +60,7 @@ impl Told {
     }
 }
 
-/// All column families of a database of another store's.
+/// Copies all column families of another store's database.
 pub(super) fn import(args: &LoadArgs, from: ForeignStore, quiet: bool) -> Result<()> {
     let usage = || Failure::usage("--from needs the other database's directory behind DB");
     let dir = args.file.as_deref().ok_or_else(usage)?;
@@ -86,7 +86,7 @@ pub(super) fn import(args: &LoadArgs, from: ForeignStore, quiet: bool) -> Result
     Ok(())
 }
 
-/// A keyspace as a new database of another store's.
+/// Writes a keyspace as a new database of another store.
 pub(super) fn export(args: &ExportArgs, to: ForeignStore, dir: &Path, quiet: bool) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;

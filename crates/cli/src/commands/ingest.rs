@@ -1,6 +1,7 @@
 //! `load --sorted` and `load --bulk`: all lines by one ingestion, which adds all or none.
 //!
-//! Owns: that an error says which line it is about, and that nothing was loaded.
+//! Owns: errors that name the line, and say that nothing was loaded. Never does: commit a part of
+//! the input.
 
 use crate::args::LoadArgs;
 use crate::failure::{Failure, Result};
@@ -11,13 +12,14 @@ use crate::{human, stop};
 use std::path::Path;
 use windrow::{Db, Ingest, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
-/// Lines between two looks at whether to go on.
+/// The number of lines between two checks for Ctrl-C.
 const LOOK_LINES: u64 = 4096;
 
-/// Loads all lines: `first`, if that was read already, and those to come. Returns how many they are.
+/// Loads all lines: `first`, if that was read already, and those after it. Returns their number.
 ///
 /// # Errors
-/// What is wrong with a line, or kept tables from being written. Nothing was loaded then.
+/// The mistake in a line, or the error of a table that could not be written. Nothing was loaded
+/// then.
 pub(super) fn all(
     (reader, first, name): (&mut PairReader, Option<&NumberedPair>, &str),
     db: &Db,
@@ -50,7 +52,7 @@ fn put(ingest: &mut Ingest, args: &LoadArgs, key: &[u8], value: &[u8]) -> windro
     }
 }
 
-/// Passes each line to `take`. Returns how many they are.
+/// Passes each line to `take`. Returns their number.
 fn each_line(
     reader: &mut PairReader,
     first: Option<&NumberedPair>,
@@ -109,7 +111,7 @@ fn sorted(
     Ok(lines)
 }
 
-/// The directory that the database is in: of the same file system, as a rule.
+/// Returns the directory that the database is in: on the same file system, as a rule.
 fn next_to(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -117,7 +119,7 @@ fn next_to(path: &Path) -> &Path {
     }
 }
 
-/// Fails where no database takes the pair.
+/// Fails if the pair is longer than any database takes.
 fn check_limits(line: u64, name: &str, key: &[u8], value: &[u8]) -> Result<()> {
     let too_long = |what: &str, bytes: usize, max: usize| {
         let max = human::size(max as u64);

@@ -1,4 +1,6 @@
-//! What a database looks like: `tree`; what it can be set to: `options`.
+//! The shape of a database, `tree` and `viz`, and its settings: `options`.
+//!
+//! Owns: their output. Never does: change a database.
 
 use crate::args::{OptionsArgs, TreeArgs, VizArgs};
 use crate::failure::Result;
@@ -52,7 +54,8 @@ pub(crate) fn viz(args: &VizArgs) -> Result<()> {
     })
 }
 
-/// The library's own table of settings, so that this list cannot grow old.
+/// Prints the library's own table of settings, so that the list is never out of
+/// date.
 pub(crate) fn options(args: &OptionsArgs) -> Result<()> {
     let paint = Paint::stdout();
     let mut out = io::stdout().lock();

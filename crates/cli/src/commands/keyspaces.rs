@@ -1,4 +1,6 @@
-//! `keyspaces`: which there are; making and dropping one.
+//! `keyspaces`: the list of them; making and dropping one.
+//!
+//! Owns: their output. Never does: decide whether to ask first (`ask.rs` does).
 
 use super::ask::ask;
 use crate::args::{CreateArgs, DropArgs, KeyspacesAction, KeyspacesArgs};
@@ -44,7 +46,7 @@ fn list(args: &KeyspacesArgs) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// A keyspace's own settings, printed after its name and a tab.
+/// Returns a keyspace's own settings, printed after its name and a tab.
 fn own(keyspace: &StoredKeyspace) -> Option<String> {
     let KeyspaceSettings { policy, compression, ttl, .. } = &keyspace.settings;
     let parts = [
@@ -60,8 +62,8 @@ fn own(keyspace: &StoredKeyspace) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// One that is there already is no error, if it has that merge operator; what else is said of it
-/// is from then on stored with it.
+/// Makes a keyspace. One that exists is no error, if it has that merge operator; the other settings
+/// given are stored with it from then on.
 fn create(args: &KeyspacesArgs, create: &CreateArgs) -> Result<()> {
     let CreateArgs { name, merge, policy, compression, ttl } = create;
     store::check_keyspace_name(name)?;

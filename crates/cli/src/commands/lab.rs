@@ -1,7 +1,7 @@
 //! `lab`: policies on a simulated tree.
 //!
-//! Owns: what is printed, as a table or as JSON. The figures are the lab's.
-//! Ctrl-C ends it as it ends any program: there is nothing to close.
+//! Owns: the output, as a table or as JSON. The figures are the lab's. Ctrl-C ends it as it ends
+//! any program: there is nothing to close. Never does: open a database.
 
 use crate::args::LabArgs;
 use crate::failure::{Failure, Result};
@@ -15,7 +15,7 @@ use windrow_lab::setup::{LOAD, UNIT_KEYS};
 use windrow_lab::strip::Strip;
 use windrow_lab::{Figures, Setup, Workload, ablation, fit, reads, report, search, simulate};
 
-/// The presets, unless policies are named.
+/// The presets that are simulated if no policies are named.
 const POLICIES: [&str; 6] = ["leveled", "autumn", "l2sm", "vlsm", "mnemosyne", "windrow"];
 
 /// Explains the columns of the table of policies.
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &LabArgs, quiet: bool) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// A paper's policy and the default at work.
+/// Draws a paper's policy and the default at work.
 fn strip(name: &str) -> Result<()> {
     let strip = Strip::named(name).map_err(|error| Failure::usage(error.message()))?;
     let svg = strip.svg().map_err(|error| told(name, &error))?;
@@ -65,7 +65,7 @@ fn strip(name: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// The first two policies step by step: at each flush they have had the same updates.
+/// Plays the first two policies step by step: at each flush they have had the same updates.
 fn page(args: &LabArgs) -> Result<()> {
     let mut played = Vec::new();
     for (name, setup) in setups(args)?.into_iter().take(2) {
@@ -79,7 +79,7 @@ fn page(args: &LabArgs) -> Result<()> {
             begin..steps.partition_point(|step| step.flush <= flush)
         };
         let counts = played.iter().map(|(_, _, steps)| of_flush(steps).len());
-        // The one that has less to do waits for the other.
+        // The policy with fewer steps waits for the other.
         for step in 0..counts.max().unwrap_or(0) {
             let shots = played.iter().map(|(name, policy, steps)| {
                 let of_flush = of_flush(steps);
@@ -123,7 +123,7 @@ fn policies(args: &LabArgs) -> Result<(String, Value)> {
     Ok((report::table(&rows), Value::Array(values)))
 }
 
-/// What is asked for, all of it read before any of it is simulated.
+/// Returns the set-ups that were asked for; all are parsed before any is simulated.
 fn setups(args: &LabArgs) -> Result<Vec<(String, Setup)>> {
     let texts: Vec<String> = match args.policies.as_slice() {
         [] => POLICIES.map(String::from).to_vec(),
@@ -190,7 +190,7 @@ fn fit_table(args: &LabArgs) -> Result<(String, Value)> {
     Ok((fit::table(&rows), rows.iter().map(of).collect()))
 }
 
-/// Trees that are read and no longer written, and a mix that shifts.
+/// Returns the tables of trees that are read and no longer written, and of a mix that shifts.
 fn reads_tables(args: &LabArgs) -> Result<(String, Value)> {
     let (mut drained, mut values) = (Vec::new(), Vec::new());
     for workload in [Workload::Uniform, Workload::Zipf] {
@@ -255,7 +255,7 @@ fn search_table(args: &LabArgs) -> Result<(String, Value)> {
     Ok((search::table(&rows), rows.iter().map(of).collect()))
 }
 
-/// The worth of each design of the default policy, by workload.
+/// Returns the worth of each design of the default policy, by workload.
 fn ablation_tables(args: &LabArgs) -> Result<(String, Value)> {
     let workloads = workload(args)?.map_or(Workload::ALL.to_vec(), |workload| vec![workload]);
     let (mut tables, mut values) = (Vec::new(), Vec::new());
@@ -276,12 +276,12 @@ fn ablation_tables(args: &LabArgs) -> Result<(String, Value)> {
     Ok((tables.join("\n"), Value::Array(values)))
 }
 
-/// Keys of a unit, but for a search.
+/// Returns the keys of a unit; a search has its own.
 fn unit_keys(args: &LabArgs) -> u32 {
     args.unit_keys.unwrap_or(UNIT_KEYS)
 }
 
-/// The workload that is asked for.
+/// Returns the workload that was asked for.
 fn workload(args: &LabArgs) -> Result<Option<Workload>> {
     let parse = |name: &String| Workload::parse(name).map_err(|e| Failure::usage(e.message()));
     args.workload.as_ref().map(parse).transpose()

@@ -1,8 +1,10 @@
 //! `load`: pairs from a file or a pipe into the database, group by group, or by an ingestion.
 //!
-//! A group is one atomic batch, and groups are committed in the order of the
-//! input by one thread: what a crash leaves is always the first so many lines.
-//! An ingestion (`--sorted`, `--bulk`) adds all lines or none.
+//! A group is one atomic batch, and groups are committed in the order of the input by one thread:
+//! after a crash the database has always the first n lines. An ingestion (`--sorted`, `--bulk`)
+//! adds all lines or none.
+//!
+//! Owns: the groups and their acknowledgements. Never does: parse a line (`formats.rs` does).
 
 use super::ingest;
 use crate::args::{EXIT_LOST, LoadArgs};
@@ -18,12 +20,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 use windrow::{Batch, Db, Keyspace, WriteSync};
 
-/// A group is committed before it grows beyond this many bytes, if its lines
-/// are not enough before; a line that is longer is a group of its own. Far
-/// below the largest batch at any setting, which is for such a line alone.
+/// A group is committed before it grows beyond this many bytes, if its number of lines does not end
+/// it before; a longer line is a group of its own. The limit is far below the largest batch at any
+/// setting, which is for such a line alone.
 const GROUP_BYTES: usize = 256 << 10;
 
-/// The lines on their way into the database.
+/// The pending group, and the counts of the load.
 struct Groups<'a> {
     db: &'a Db,
     keyspace: Keyspace,
@@ -33,7 +35,7 @@ struct Groups<'a> {
     lines_max: u64,
     batch: Batch,
     lines_pending: u64,
-    /// The first and the last line that are pending, as the input counts them.
+    /// The numbers of the first and the last pending line in the input.
     pending: (u64, u64),
     lines_loaded: u64,
     /// The input's name.
@@ -57,13 +59,13 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Whether somebody waits to hear that a line is durable.
+    /// Returns whether the user waits for the report that a line is durable.
     fn is_synced(&self) -> bool {
         matches!(self.sync, WriteSync::Yes)
     }
 
-    /// Takes in the pair of a line; what is pending is committed first where
-    /// the two would be too much for a group.
+    /// Adds the pair of a line; the pending lines are committed first where both would be too much
+    /// for a group.
     fn push(&mut self, line: u64, key: &[u8], value: &[u8]) -> Result<()> {
         if self.batch.byte_len() + key.len() + value.len() > GROUP_BYTES {
             self.commit()?;
@@ -81,9 +83,9 @@ impl<'a> Groups<'a> {
         self.lines_pending >= self.lines_max || self.batch.byte_len() >= GROUP_BYTES
     }
 
-    /// Writes what is pending and acknowledges it.
+    /// Commits the pending lines and acknowledges them.
     fn commit(&mut self) -> Result<()> {
-        // Taken first: a group that failed is not tried again.
+        // The count is taken first: a group that failed is not tried again.
         let lines = std::mem::take(&mut self.lines_pending);
         if lines == 0 {
             return Ok(());
@@ -101,8 +103,8 @@ impl<'a> Groups<'a> {
         if self.ack { self.acknowledge() } else { Ok(()) }
     }
 
-    /// A reader that has gone away is a failure here, unlike elsewhere: the
-    /// output is not what was asked for, and the rest of the input is not in.
+    /// Prints the number of durable lines. A closed reader is a failure here, unlike elsewhere: the
+    /// output is incomplete, and the rest of the input is not loaded.
     fn acknowledge(&self) -> Result<()> {
         let mut out = io::stdout().lock();
         let told = writeln!(out, "{}", self.lines_loaded).and_then(|()| out.flush());
@@ -157,8 +159,8 @@ pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// The first pair, where there is no database yet: an input that is no good from
-/// its first line on must not leave an empty one.
+/// Returns the first pair, where there is no database yet: an input that is bad from its first line
+/// on must not leave an empty one.
 fn first_pair(reader: &mut PairReader, args: &LoadArgs) -> Result<Option<NumberedPair>> {
     if args.open.session.is_some() || args.open.path.exists() {
         return Ok(None);
@@ -175,7 +177,7 @@ fn first_pair(reader: &mut PairReader, args: &LoadArgs) -> Result<Option<Numbere
     }
 }
 
-/// From the input to its end, a bad line, or Ctrl-C.
+/// Loads the input to its end, a bad line, or Ctrl-C.
 fn pump(
     reader: &mut PairReader,
     groups: &mut Groups<'_>,
@@ -203,8 +205,8 @@ fn pump(
     }
 }
 
-/// Commits what was read before the input broke off, so that exactly the
-/// lines before the bad one are in, and says how many those are.
+/// Commits the lines before the one at which the input broke off, and only those, and reports their
+/// number.
 fn finish(outcome: Result<()>, groups: &mut Groups<'_>) -> Result<u64> {
     let Err(failure) = outcome else { return Ok(groups.lines_loaded) };
     groups.commit()?;

@@ -1,4 +1,6 @@
-//! Care of a database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`.
+//! Maintenance of a database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`.
+//!
+//! Owns: their reports and exit codes. Never does: check or repair (the library does).
 
 use super::ask::ask;
 use crate::args::{CheckpointArgs, CompactArgs, DestroyArgs, EXIT_LOST, RepairArgs, VerifyArgs};
@@ -21,7 +23,7 @@ pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
         true => print_verified_json(&mut out, &report),
         false => print_verified(&mut out, &report),
     };
-    // First: damage is a failure whether or not anybody reads what it is.
+    // The damage comes first: it is a failure whether or not anybody reads the report.
     report.into_result()?;
     printed
 }
@@ -94,7 +96,7 @@ pub(crate) fn repair(args: &RepairArgs, quiet: bool) -> Result<()> {
     if !report.lost_something() {
         return printed;
     }
-    // What is lost is lost whether or not anybody reads it.
+    // A loss has its exit code whether or not anybody reads the report.
     if let Err(failure) = printed {
         failure.report();
     }
@@ -130,7 +132,7 @@ fn print_repaired(out: &mut impl Write, args: &RepairArgs, report: &RepairReport
                 human::plural(*whole_batches, "whole batch"),
             )?,
             0 => writeln!(out, "{file}: lost: all that it held")?,
-            // Cut off exactly behind a record.
+            // The log was cut off exactly behind a record.
             _ if from_byte >= bytes => {
                 writeln!(out, "{file}: lost: what followed byte {from_byte}")?;
             }
@@ -188,7 +190,7 @@ fn print_table(out: &mut impl Write, table: &DamagedTable) -> Result<()> {
     Ok(())
 }
 
-/// A key on a line of text.
+/// Returns a key on a line of text.
 fn shown(key: &[u8]) -> String {
     format!("\"{}\"", key.escape_ascii())
 }
@@ -219,7 +221,7 @@ fn tables_bytes(db: &Db) -> u64 {
 pub(crate) fn checkpoint(args: &CheckpointArgs, quiet: bool) -> Result<()> {
     let copied = store::with_opened(&args.open, Access::Change, |opened| {
         let _progress = Progress::waiting(quiet, "copying");
-        // A session that follows shows a moment: what was written since belongs to the copy.
+        // A session that follows shows one moment: later writes belong to the copy, too.
         if opened.is_followed { Ok(None) } else { Ok(Some(opened.db.checkpoint(&args.target)?)) }
     });
     match copied {

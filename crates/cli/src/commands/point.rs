@@ -1,4 +1,6 @@
 //! One key at a time: `get`, `put`, `merge`, `ttl`, `delete`, `delete-range`.
+//!
+//! Owns: their output and exit codes. Never does: walk over keys.
 
 use crate::args::{DeleteArgs, DeleteRangeArgs, GetArgs, MergeArgs, PutArgs, TtlArgs};
 use crate::bytes;
@@ -22,7 +24,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<()> {
         for (key, value) in args.keys.iter().zip(keyspace.multi_get(&keys)) {
             match value? {
                 Some(value) => out.write_all(&shown(args, &value)?)?,
-                // Each is told; the last one ends the command.
+                // Each missing key is reported; the last one ends the command.
                 None => {
                     let _ = missing.replace(not_found(key)).map(Failure::report);
                 }
@@ -33,7 +35,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<()> {
     })
 }
 
-/// A value as it is printed.
+/// Returns a value as it is printed.
 fn shown(args: &GetArgs, value: &[u8]) -> Result<Vec<u8>> {
     let mut line = Vec::with_capacity(value.len() + 1);
     if args.number {
@@ -55,7 +57,8 @@ fn not_found(key: &OsStr) -> Failure {
     Failure::failed(format!("not found: {}", bytes::shown(key.as_encoded_bytes(), 200)))
 }
 
-/// The operator is the keyspace's: one that this program does not have takes no operands.
+/// Adds an operand. The operator is the keyspace's; one that this program does not know takes no
+/// operands.
 pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
     let key = bytes::from_arg(&args.key, args.data.hex)?;
     let name = &args.data.keyspace;
@@ -126,8 +129,8 @@ pub(crate) fn put(args: &PutArgs) -> Result<()> {
     })
 }
 
-/// All of standard input; hexadecimal may have white space about it, such as
-/// the line feed of an `echo`.
+/// Reads all of standard input; hexadecimal may have white space about it, such as the line feed of
+/// an `echo`.
 fn value_from_input(hex: bool) -> Result<Vec<u8>> {
     let mut raw = Vec::new();
     let outcome = Source::open(None)?.read_to_end(&mut raw);

@@ -1,4 +1,7 @@
 //! Many keys in order: `scan`, `export`, `count` and `clear`.
+//!
+//! Owns: the walk over a range, and its reports. Never does: format a pair
+//! (`formats.rs` does).
 
 use super::ask::ask;
 use crate::args::{ClearArgs, CountArgs, EXIT_LOST, ExportArgs, RangeArgs, ScanArgs};
@@ -14,27 +17,29 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::Bound;
 use windrow::{Cursor, Db, Error, ErrorKind, Keyspace, ReadOptions};
 
-/// Pairs between two looks at Ctrl-C and the progress bar.
+/// The number of pairs between two updates of the progress bar and checks for
+/// Ctrl-C.
 const CHECK_PAIRS: u64 = 1024;
 
-/// Refusals that are said one by one.
+/// The number of refusals that are reported one by one.
 const REFUSED_SAID_MAX: u64 = 10;
 
-/// Bytes of output handed to the system at once.
+/// The number of bytes of output written at once.
 const OUTPUT_BYTES: usize = 1 << 18;
 
-/// Which keys, from where to where.
+/// The range of a walk, and its direction.
 struct Range {
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
     reverse: bool,
     limit: u64,
-    /// A key whose merge is refused has no value, and is a key all the same.
+    /// Whether only keys are wanted: a key whose merge is refused has no value,
+    /// and still counts as a key.
     keys_only: bool,
 }
 
 impl Range {
-    /// All there is.
+    /// Returns the range of all keys.
     fn all() -> Range {
         Range { lower: None, upper: None, reverse: false, limit: u64::MAX, keys_only: false }
     }
@@ -59,14 +64,14 @@ impl Range {
     }
 }
 
-/// Keys that a walk went past, since the merge operator refuses their values.
+/// Keys that a walk skipped, since the merge operator refuses their values.
 #[derive(Default)]
 struct Refused {
     keys: u64,
 }
 
 impl Refused {
-    /// Says which, of many the first few.
+    /// Reports the first few such keys.
     fn note(&mut self, error: &Error) {
         self.keys += 1;
         if self.keys <= REFUSED_SAID_MAX {
@@ -74,7 +79,7 @@ impl Refused {
         }
     }
 
-    /// How the command ends: not well if it left keys out.
+    /// Returns the command's outcome: a failure if keys were left out.
     fn end(&self) -> Result<()> {
         if self.keys == 0 {
             return Ok(());
@@ -147,7 +152,7 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
             .keys_only(args.keys_only)
             .numbers(args.number);
         let walked = walk(&keyspace, range, |_, at| writer.pair(at.key(), at.value()));
-        // What was found before an error stays worth seeing.
+        // The pairs before an error are printed, too.
         let flushed = writer.flush();
         let refused = walked?;
         flushed?;
@@ -214,7 +219,7 @@ pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
         });
         let flushed = writer.flush();
         drop(progress);
-        // Damage is said before a pipe that nobody reads.
+        // Damage is reported before a closed pipe.
         let refused = walked?;
         flushed?;
         tell_left_out(db, args, expiring, quiet);
@@ -222,7 +227,8 @@ pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
     })
 }
 
-/// What an export lacks of the database: who keeps it as a copy must know.
+/// Warns of the parts of the database that the export lacks: it must not pass
+/// for a complete copy.
 fn tell_left_out(db: &Db, args: &ExportArgs, expiring: u64, quiet: bool) {
     if expiring > 0 {
         store::warn(format_args!(

@@ -1,6 +1,6 @@
 //! `windrow serve`: a database for Redis clients.
 //!
-//! Owns: its arguments, and what is said of it. Never does: know the protocol.
+//! Owns: its arguments and its messages. Never does: know the protocol.
 
 use crate::args::ServeArgs;
 use crate::durability::ServeSync;
@@ -14,7 +14,7 @@ use windrow::Db;
 use windrow_dashboard::{Dashboard, Events, Kind, Metrics, Settings};
 use windrow_server::{Config, Durability, Server, ServerStats, Tls};
 
-/// Requests and replies have so much at least, however little memory the database has.
+/// Requests and replies have at least this many bytes, however little memory the database has.
 const BUFFER_BYTES_MIN: usize = 16 << 20;
 
 pub(crate) fn run(mut args: ServeArgs) -> Result<()> {
@@ -47,7 +47,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<()> {
     })
 }
 
-/// Shows the database and the server, if it is asked for.
+/// Starts the dashboard of the database and the server, if it is asked for.
 fn dashboard(
     args: &ServeArgs,
     (db, server): (&Db, &Server),
@@ -70,7 +70,7 @@ fn dashboard(
     Ok(Some(dashboard))
 }
 
-/// The server's metrics.
+/// Adds the server's metrics.
 fn measure(stats: &ServerStats, metrics: &mut Metrics) {
     use Kind::{Counter, Gauge};
     for (name, kind, help, value) in [
@@ -129,7 +129,7 @@ fn config(args: &ServeArgs) -> Result<Config> {
     Ok(config)
 }
 
-/// The port for TLS; its files are there where it is.
+/// Returns the port for TLS with its files: the argument parser requires these together.
 fn tls(args: &ServeArgs) -> Option<Tls> {
     Some(Tls {
         port: args.tls_port?,

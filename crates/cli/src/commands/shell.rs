@@ -1,5 +1,7 @@
-//! What a shell and `man` know of the program, from the same table of
-//! arguments that parses them.
+//! Completion scripts and manual pages, from the same table of arguments that
+//! parses the command line.
+//!
+//! Owns: their output. Never does: know an argument.
 
 use crate::args::Cli;
 use crate::failure::{Failure, Result};
@@ -7,7 +9,8 @@ use clap::CommandFactory;
 use std::io::{self, Write};
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<()> {
-    // Into memory first: the generator panics where a pipe is closed.
+    // The script is generated in memory first: the generator panics where a
+    // pipe is closed.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "windrow", &mut script);
     print(&script)

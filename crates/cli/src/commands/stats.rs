@@ -1,7 +1,9 @@
-//! `stats`: what a database holds, and what the process counts that has it open.
+//! `stats`: the contents of a database, and the counters of the process that has it open.
 //!
-//! A process that opens a database only to print counts nothing worth printing: without
-//! another one, the text has what is at rest alone.
+//! A process that opens a database only to print has no counts worth printing: without another one,
+//! the text has only the contents at rest.
+//!
+//! Owns: their output. Never does: count.
 
 use crate::args::StatsArgs;
 use crate::failure::{Failure, Result};
@@ -39,13 +41,13 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     })
 }
 
-/// How long ago a time is.
+/// Returns the age of a time.
 fn age(written_ms: u64) -> String {
     let now_ms = windrow::env::Env::os(1).clock.wall_ms();
     format!("{:.1} s ago", now_ms.saturating_sub(written_ms) as f64 / 1e3)
 }
 
-/// The counters, of the running process if there is one, and what is at rest.
+/// Returns the counters, of the running process if there is one, and the contents at rest.
 fn to_json(
     at_rest: &[KeyspaceAtRest],
     stats: &Stats,

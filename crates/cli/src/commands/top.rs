@@ -1,7 +1,7 @@
-//! `top`: what a database does that another process has open, frame after frame.
+//! `top`: the work of a database that another process has open, frame after frame.
 //!
 //! It reads the statistics that the process writes into the directory, and nothing else: the
-//! process notices nothing of it.
+//! process does not notice it.
 //!
 //! Owns: when the next frame is due. Never does: open the database.
 
@@ -20,12 +20,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 use windrow::{Db, RunningStats};
 
-/// Least time between two frames.
+/// The least time between two frames.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &TopArgs) -> Result<()> {
     store::must_exist(&args.path)?;
-    // Before the screen is taken: what is wrong is said where it stays.
+    // Before the screen is taken: an error must be printed where it stays.
     let mut shown = Shown::of(&running(args)?)?;
     let screen = Screen::take();
     let mut is_paused = false;
@@ -45,11 +45,11 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the next frame. Whether there is to be one.
+/// Waits for the next frame. Returns whether there is one.
 fn wait(args: &TopArgs, screen: Option<&Screen>, is_paused: &mut bool) -> bool {
     let (begin, interval) = (Stopwatch::start(), args.interval.max(INTERVAL_MIN));
     while let Some(left) = interval.checked_sub(begin.elapsed()) {
-        // Ctrl-C is looked for often.
+        // The wait is short, so that Ctrl-C is noticed soon.
         let left = left.min(Duration::from_millis(100));
         match screen {
             Some(screen) => match screen.key(left) {
@@ -69,7 +69,7 @@ fn wait(args: &TopArgs, screen: Option<&Screen>, is_paused: &mut bool) -> bool {
     true
 }
 
-/// The statistics that the process at the database wrote last.
+/// Returns the statistics that the process at the database wrote last.
 fn running(args: &TopArgs) -> Result<RunningStats> {
     let path = args.path.display();
     Db::running_stats(&args.path)?.ok_or_else(|| {
@@ -95,7 +95,7 @@ impl Shown {
         Ok(Shown { before: None, now, process, written_ms })
     }
 
-    /// Goes on to what was written since, if anything was.
+    /// Moves on to newer statistics, if there are any.
     fn take(&mut self, stats: &RunningStats) -> Result<()> {
         if (stats.process, stats.written_ms) == (self.process, self.written_ms) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the tests of the program share: a directory of one's own, and the
+//! The harness of the program's tests: a directory for each test, and the
 //! program run in it as a shell would.
 
 #![allow(
@@ -14,7 +14,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The variable that says where instrumented programs write their profiles.
+/// The variable with the path to which instrumented programs write their
+/// profiles.
 const PROFILES: &str = "LLVM_PROFILE_FILE";
 
 /// A temporary directory in which the program runs.
@@ -35,7 +36,8 @@ impl Shell {
         fs::write(self.path(name), contents).unwrap();
     }
 
-    /// The program with arguments, its streams piped and its environment bare.
+    /// Returns the program with arguments, its streams piped and its
+    /// environment bare.
     pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
         command
@@ -43,7 +45,8 @@ impl Shell {
             .current_dir(self.dir.path())
             .env_clear()
             .env("TMPDIR", self.dir.path())
-            // An instrumented program (`xtask coverage`) writes what it ran there.
+            // An instrumented program (`xtask coverage`) writes its profile
+            // there.
             .envs(std::env::var_os(PROFILES).map(|at| (PROFILES, at)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -71,7 +74,7 @@ impl Shell {
         })
     }
 
-    /// Runs a command line that must go well; gives what it printed.
+    /// Runs a command line that must succeed; returns its output.
     #[track_caller]
     pub fn ok(&self, line: &str) -> String {
         self.ok_with(line, b"")
@@ -84,7 +87,7 @@ impl Shell {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs a command line that must end with `code`; gives its stderr.
+    /// Runs a command line that must end with `code`; returns its stderr.
     #[track_caller]
     pub fn fails(&self, line: &str, code: i32) -> String {
         self.fails_with(line, b"", code)
@@ -99,7 +102,7 @@ impl Shell {
         text
     }
 
-    /// Names and contents of a directory's files, but for the lock.
+    /// Returns names and contents of a directory's files, without the lock.
     pub fn image(&self, name: &str) -> Vec<(String, Vec<u8>)> {
         let mut files: Vec<_> = files_of(&self.path(name))
             .into_iter()
@@ -113,7 +116,8 @@ impl Shell {
         files
     }
 
-    /// The files of a database whose names end (or, for manifests, begin) so.
+    /// Returns the files of a database whose names end (or, for manifests,
+    /// begin) with `part`.
     pub fn files(&self, name: &str, part: &str) -> Vec<PathBuf> {
         let matches = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -127,7 +131,8 @@ fn files_of(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The two ends of a terminal: what is seen on it, and what a program is given.
+/// Returns the two ends of a terminal: the one that the test reads, and the one
+/// that the program gets.
 pub fn terminal() -> (fs::File, fs::File) {
     let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&main).unwrap();
@@ -157,8 +162,8 @@ impl Rng {
     }
 }
 
-/// What `export` must print for input lines: sorted by key, the last line of
-/// a key wins (`tac | sort -u -k1,1` in a shell).
+/// Returns the output that `export` must print for input lines: sorted by key,
+/// the last line of a key wins (`tac | sort -u -k1,1` in a shell).
 pub fn expected(lines: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let map: std::collections::BTreeMap<_, _> = lines.iter().cloned().collect();
     tsv(map.iter())

@@ -1,4 +1,4 @@
-//! What other programs write, and what a terminal is shown: marks, line ends,
+//! Input of other programs, and output on a terminal: marks, line ends,
 //! columns, numbers, control characters.
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
@@ -23,7 +23,7 @@ fn a_byte_order_mark_is_no_part_of_the_first_key() {
         assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n", "{format}");
         sh.ok("destroy db");
     }
-    // A key that begins with one keeps it where that can be told apart.
+    // A key that begins with a mark keeps it where both can be told apart.
     sh.ok(&format!("put db {MARK}key value"));
     let text = sh.fails("export db", 1);
     assert!(text.contains("byte order mark") && text.contains("--hex"), "{text}");
@@ -46,7 +46,7 @@ fn line_ends_of_windows_are_told_or_taken_off() {
     let output = sh.run_with("load db --crlf", input);
     assert!(!stderr(&output).contains("carriage"), "{}", stderr(&output));
     assert_eq!(sh.ok("export db"), "a\t1\nb\t2\nc\t3\n");
-    // One value that ends so is a value.
+    // One value that ends in a CR is a value.
     let output = sh.run_with("load some", b"a\t1\r\nb\t2\nc\t3\n");
     assert!(!stderr(&output).contains("--crlf"), "{}", stderr(&output));
     sh.ok_with("load csv --format csv", b"a,1\r\nb,2\r\n");
@@ -146,12 +146,12 @@ fn fields_of_json_lines_go_by_their_paths() {
     assert_eq!(sh.ok("export whole --format jsonl --key user.id --value ."), input);
     load("parts", "--key user.name --value tags");
     assert_eq!(sh.ok("export parts"), "Ada\t[\"a\",1.50]\nBob\t[]\n");
-    // What is exported by fields is loaded by them.
+    // An export by fields is loaded by the same fields.
     let text = sh.ok("export parts --format jsonl --key a.b --value c");
     assert!(text.starts_with("{\"a\":{\"b\":\"Ada\"},\"c\":\"[\\\"a\\\",1.50]\"}\n"), "{text}");
     sh.ok_with("load again --format jsonl --key a.b --value c", text.as_bytes());
     assert_eq!(sh.ok("export again"), sh.ok("export parts"));
-    // The key is put into what lacks it.
+    // The key is added to an object that lacks it.
     sh.ok("put docs k {}");
     let line = sh.ok("scan docs --format jsonl --key id --value .");
     assert_eq!(line, "{\"id\":\"k\"}\n");
@@ -180,8 +180,7 @@ fn columns_of_a_csv_that_is_written_have_names() {
     sh.fails("export db --format csv --key 1", 2);
 }
 
-/// What a scan prints and a load would take for something else is refused, as an
-/// export refuses it.
+/// A scan refuses a pair that a load would read differently, as an export does.
 #[test]
 fn a_scan_prints_nothing_ambiguous() {
     let sh = Shell::new();
@@ -193,23 +192,23 @@ fn a_scan_prints_nothing_ambiguous() {
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"a\t1\n"[..]));
     assert!(stderr(&output).contains("tab") && stderr(&output).contains("jsonl"));
     assert!(sh.fails("scan db --from d", 1).contains("line feed"));
-    // Without values a tab parts nothing.
+    // Without values a tab separates nothing.
     assert_eq!(sh.ok("scan db --keys-only"), "a\nb\tc\nd\n");
     let text = sh.ok("scan db --format jsonl");
     sh.ok_with("load copy --format jsonl", text.as_bytes());
     assert_eq!(sh.ok("scan copy --hex"), sh.ok("scan db --hex"));
 }
 
-/// What the program prints where its standard output is a terminal.
+/// Returns the program's output where its standard output is a terminal.
 fn on_terminal(sh: &Shell, line: &str) -> String {
     let (mut main, terminal) = terminal();
     let mut command = sh.command(line.split_whitespace());
     command.stdout(Stdio::from(terminal)).stdin(Stdio::null());
     let mut child = command.spawn().unwrap();
-    // It holds the other end, which would never be at its end.
+    // It holds the other end, which would keep the terminal open.
     drop(command);
     let mut seen = Vec::new();
-    // Fails once nobody holds the other end.
+    // The read fails once the other end is closed.
     let _ = main.read_to_end(&mut seen);
     assert!(child.wait().unwrap().success(), "{line}");
     String::from_utf8(seen).unwrap()
@@ -238,7 +237,7 @@ fn control_characters_do_not_reach_a_terminal() {
     }
     let seen = on_terminal(&sh, "scan db");
     assert!(seen.contains("a\\tb\ttwo\\nlines\r\n") && seen.contains("grün\t☃"), "{seen:?}");
-    // To a program every byte goes as it is.
+    // A program gets every byte as it is.
     assert_eq!(sh.run("get db esc").stdout, format!("{value}\n").as_bytes());
 }
 
@@ -255,7 +254,7 @@ fn lines_that_are_no_pair_can_be_left_out() {
         }
         assert_eq!(sh.ok(&format!("scan db{}", how.len())), "a\t1\nb\t3\n");
     }
-    // The first line of all does not keep a database from being made.
+    // The first line of all does not keep the program from making a database.
     sh.fails_with("load other --skip-errors", b"no tab\na\t1\n", 3);
     assert_eq!(sh.ok("scan other"), "a\t1\n");
     let csv = b"k,v\na\nb,2\n";

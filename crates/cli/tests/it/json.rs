@@ -1,4 +1,4 @@
-//! The shapes of `--json`: they are what `docs/program.md` says, and nothing else.
+//! The shapes of `--json`: exactly those of `docs/program.md`.
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/program.md");
 
-/// The paths of a value's fields, with the kind of what is there; items of a list are `[]`.
+/// Collects the paths of a value's fields, with the kind of each value; items of a list are `[]`.
 fn shape(value: &Value, at: &str, paths: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -25,7 +25,7 @@ fn shape(value: &Value, at: &str, paths: &mut BTreeSet<String>) {
     }
 }
 
-/// The examples of the page, by the command above each of them.
+/// Returns the examples of the page, by the command above each of them.
 fn examples() -> BTreeMap<String, Value> {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let mut examples = BTreeMap::new();
@@ -61,7 +61,7 @@ fn every_shape_is_documented() {
         let (mut told, mut found) = (BTreeSet::new(), BTreeSet::new());
         shape(&example, "", &mut told);
         shape(&printed, "", &mut found);
-        // Counters are listed by the library: the page has some of them.
+        // The library lists the counters: the page has some of them.
         if command.starts_with("stats") {
             assert!(told.is_subset(&found), "{command}: {:?}", told.difference(&found));
             let at_rest = |paths: &BTreeSet<String>| -> BTreeSet<String> {

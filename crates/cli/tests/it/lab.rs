@@ -1,4 +1,4 @@
-//! `lab`: what is simulated, on trees so small that it takes no time.
+//! `lab`: simulations of trees so small that they take no time.
 
 use crate::common::Shell;
 use serde_json::Value;
@@ -30,7 +30,8 @@ fn a_load_is_measured_from_the_empty_tree_on() {
         let rows: Value = serde_json::from_str(&sh.ok(&format!("{small} {words}"))).unwrap();
         rows[0]["figures"]["write_amplification"].as_f64().unwrap()
     };
-    // Every key once: a flush writes each update, and little is merged yet.
+    // Every key is written once: a flush writes each update, and little is
+    // merged yet.
     let load = write("--load");
     assert!((1.0..write("")).contains(&load), "{load}");
 }

@@ -1,5 +1,4 @@
-//! Commands on a database that another process has open, and writes: here, the one that
-//! tests.
+//! Commands on a database that another process, the test, has open and writes.
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
@@ -7,7 +6,7 @@ use crate::common::Shell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow::{Batch, Db, Options, WriteSync};
 
-/// A database that flushes and merges often.
+/// Returns the options of a database that flushes and merges often.
 fn options() -> Options {
     let mut options = Options::default();
     for (name, value) in
@@ -18,7 +17,7 @@ fn options() -> Options {
     options
 }
 
-/// What is in the directory, but for leases and the lock.
+/// Returns the names of the files in the directory, without leases and the lock.
 fn names(sh: &Shell) -> Vec<String> {
     let mut names: Vec<String> = sh.image("db").into_iter().map(|(name, _)| name).collect();
     names.retain(|name| !name.starts_with("READER-"));
@@ -62,14 +61,14 @@ fn what_reads_shows_what_was_written_before_it_began() {
     assert_eq!(sh.ok("get db 00007"), "another\n");
     db.close().unwrap();
     assert_eq!(sh.ok("get db 00007"), "another\n");
-    // A lease that is given up is in nobody's way.
+    // A lease that was given up does not block other commands.
     sh.ok("put db key value");
     sh.ok("destroy db --yes");
     assert!(!sh.path("db").exists());
 }
 
-/// A batch writes one number to two keyspaces, while memtables are flushed and tables merged:
-/// what is exported of each is a prefix of what was written, and later ones go on further.
+/// A batch writes one number to two keyspaces, while memtables are flushed and tables merged: an
+/// export of each is a prefix of the writes, and later exports have longer ones.
 #[test]
 fn what_is_read_next_to_a_writer_is_of_one_moment() {
     let sh = Shell::new();
@@ -108,7 +107,7 @@ fn what_is_read_next_to_a_writer_is_of_one_moment() {
     db.close().unwrap();
 }
 
-/// Damage is found next to a writer as well, and told from what is being written.
+/// Damage is found next to a writer as well, and told apart from a write in progress.
 #[test]
 fn damage_is_found_next_to_a_writer() {
     let sh = Shell::new();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 type Pair = (Vec<u8>, Vec<u8>);
 
-/// Lines with keys that come again, in no order, of many sizes.
+/// Returns lines with keys that come again, in no order, of many sizes.
 fn pairs(seed: u64, lines: u64, keys: u64) -> Vec<Pair> {
     let mut rng = Rng::new(seed);
     (0..lines)
@@ -52,7 +52,7 @@ fn a_bulk_load_gives_what_a_load_does_whatever_fits_in_memory() {
     let sh = Shell::new();
     let first = pairs(1, 3_000, 2_000);
     sh.ok_with("load db", &tsv(&first));
-    // 4 MB, in any order, many keys more than once: of files in one MiB.
+    // 4 MB, in any order, many keys more than once: sorted through files within one MiB of memory.
     let mut input = pairs(3, 60_000, 40_000);
     input.iter_mut().for_each(|(_, value)| value.extend_from_slice(&[b'x'; 50]));
     sh.write("input.tsv", tsv(&input));
@@ -168,8 +168,8 @@ fn a_bad_line_is_named_and_those_before_it_are_in() {
     assert!(sh.fails("load db bad.tsv", 1).contains("line 1 of bad.tsv"));
 }
 
-/// A line that no database can hold is told as a bad one is, and takes none
-/// of those before it along.
+/// A line that no database can hold is reported as a bad line is, and the lines before it are
+/// loaded.
 #[test]
 fn a_line_over_a_limit_is_named_and_those_before_it_are_in() {
     let sh = Shell::new();
@@ -197,8 +197,8 @@ fn a_line_over_a_limit_is_named_and_those_before_it_are_in() {
     sh.ok_with("load db", format!("{}\tlongest key\n", &long_key[1..]).as_bytes());
 }
 
-/// A value that fits the largest batch alone is loaded alone; of one that does
-/// not, the line is named.
+/// A value that fits the largest batch alone is loaded alone; one that does not is reported with
+/// its line.
 #[test]
 fn a_line_too_large_to_share_a_group_has_one_of_its_own() {
     let sh = Shell::new();
@@ -213,7 +213,7 @@ fn a_line_too_large_to_share_a_group_has_one_of_its_own() {
     assert_eq!(sh.ok("scan other --keys-only"), "a\nb\nc\n");
 }
 
-/// Whoever keeps an export as a copy is told what it lacks.
+/// An export warns of the parts that it lacks: the user may keep it as a copy.
 #[test]
 fn export_says_what_it_leaves_out() {
     let sh = Shell::new();
@@ -294,8 +294,8 @@ fn acknowledgements_count_durable_lines() {
     assert!(sh.run("export db").stdout == expected(&input));
 }
 
-/// Who waits for the acknowledgement of one line gets it, though the group
-/// has room and the input stays open.
+/// A writer that waits for the acknowledgement of one line gets it, though the group has room and
+/// the input stays open.
 #[test]
 fn an_idle_input_is_acknowledged() {
     let sh = Shell::new();
@@ -308,7 +308,7 @@ fn an_idle_input_is_acknowledged() {
     assert!(child.wait().unwrap().success());
 }
 
-/// An import that nobody hears of any more stops, and is no success.
+/// A load whose acknowledgements are no longer read stops, and is no success.
 #[test]
 fn an_acknowledgement_that_nobody_reads_is_a_failure() {
     let sh = Shell::new();
@@ -360,7 +360,7 @@ fn a_second_writer_is_told_who_is_first() {
         let text = sh.fails(line, 1);
         assert!(text.contains("busy") && text.contains(&child.id().to_string()), "{line}: {text}");
     }
-    // Nobody closes it meanwhile.
+    // No other process closes the database meanwhile.
     assert!(sh.fails("put db a b --wait 100ms", 1).contains("busy"));
     signal(&child, Signal::KILL);
     child.wait().unwrap();
@@ -398,14 +398,14 @@ fn ctrl_c_closes_and_says_130() {
     assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
 }
 
-/// What is in the engine, or at a prompt, does not look at the flag that Ctrl-C
-/// sets. Each is held where it says what came of it, to a pipe that is full.
+/// A command in the engine, or at a prompt, does not check the flag that Ctrl-C sets. Each is held
+/// where it prints its result, to a full pipe.
 #[test]
 fn one_ctrl_c_ends_what_runs_in_the_engine() {
     let sh = Shell::new();
     sh.ok("put db key value");
     sh.ok("checkpoint db copy");
-    // The last one says that there is a copy.
+    // The last one reports that a copy exists.
     for line in ["compact db", "verify db", "repair db", "checkpoint db copy"] {
         let (reader, mut full) = std::io::pipe().unwrap();
         full.write_all(&vec![b'x'; fcntl_getpipe_size(&full).unwrap()]).unwrap();
@@ -414,15 +414,14 @@ fn one_ctrl_c_ends_what_runs_in_the_engine() {
         let mut child = command.spawn().unwrap();
         wait_until_it_writes(&child);
         signal(&child, Signal::INT);
-        // Nobody reads, so that whoever does not hear of it waits here for ever.
+        // The pipe has no reader, so that a command that misses the signal waits here for ever.
         let status = child.wait().unwrap();
         drop(reader);
         assert_eq!(status.code(), Some(130), "{line}: {status}");
     }
 }
 
-/// Until a process is in a system call on its stdout or stderr, where the
-/// system tells.
+/// Waits until a process is in a system call on its stdout or stderr, where the system tells.
 fn wait_until_it_writes(child: &Child) {
     let call = format!("/proc/{}/syscall", child.id());
     while let Ok(text) = std::fs::read_to_string(&call) {
@@ -498,8 +497,8 @@ fn a_closed_pipe_ends_quietly() {
     }
 }
 
-/// Death at any moment leaves a prefix of the input, and all that was
-/// acknowledged of it. Ten moments, five by each kind of write.
+/// A death at any moment leaves a prefix of the input, with all that was acknowledged of it. Ten
+/// moments, five by each kind of write.
 #[test]
 fn sigkill_leaves_a_prefix() {
     let seed = 1;
@@ -542,7 +541,7 @@ fn numbered(i: u64) -> String {
     format!("{i:08}\tvalue of line {i}")
 }
 
-/// Feeds numbered lines until nobody reads them any more.
+/// Feeds numbered lines until the reader closes.
 fn feed(mut to: std::process::ChildStdin) {
     let mut chunk = String::new();
     for i in 0.. {
@@ -557,7 +556,7 @@ fn feed(mut to: std::process::ChildStdin) {
     }
 }
 
-/// Kills a synced load after so many acknowledgements; gives the last.
+/// Kills a synced load after this number of acknowledgements; returns the last.
 fn kill_after_acks(sh: &Shell, acks: u64) -> u64 {
     let (mut child, lines) = loading(sh, "load db --ack --group 50");
     let stdin = child.stdin.take().unwrap();

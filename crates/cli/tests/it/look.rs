@@ -1,5 +1,5 @@
-//! Looking into a database and caring for it: `tree`, `stats`, `verify`,
-//! `repair`, `compact`, `checkpoint`, `destroy`, `dump`, and `demo`.
+//! Inspection and maintenance of a database: `tree`, `stats`, `verify`, `repair`, `compact`,
+//! `checkpoint`, `destroy`, `dump`, and `demo`.
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
@@ -11,7 +11,7 @@ use std::path::Path;
 
 const UNICODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/unicode.tsv");
 
-/// A database with tables in it, of the data that ship with the program.
+/// Makes a database with tables in it, of the data that ship with the program.
 fn unicode(sh: &Shell) {
     sh.ok(&format!("load db {UNICODE} --option memory_bytes=16MiB --option memtable_bytes=256KiB"));
     sh.ok("compact db");
@@ -52,7 +52,7 @@ fn tree_stats_keyspaces_options() {
     }
 }
 
-/// The statistics of a database that another process has open: here, of the one that tests.
+/// The statistics of a database that another process, here the test, has open.
 #[test]
 fn stats_of_a_running_program() {
     let sh = Shell::new();
@@ -145,7 +145,7 @@ fn a_running_program_is_watched() {
     failed("top db", "no process writes statistics");
 }
 
-/// Whatever key ends it, the terminal is as it was.
+/// The terminal is as it was before, for each key that ends the program.
 #[test]
 fn a_watched_terminal_is_given_back() {
     let sh = Shell::new();
@@ -183,7 +183,7 @@ fn a_watched_terminal_is_given_back() {
     db.close().unwrap();
 }
 
-/// What only reads writes not one byte.
+/// A command that only reads writes not one byte.
 #[test]
 fn reading_changes_nothing() {
     let sh = Shell::new();
@@ -241,7 +241,7 @@ fn a_closed_pipe_hides_no_damage() {
     }
 }
 
-/// Runs a command line whose output nobody reads, and which must fail; gives its stderr.
+/// Runs a command line whose output has no reader, and which must fail; returns its stderr.
 fn fails_unread(sh: &Shell, line: &str) -> String {
     let mut child = sh.spawn(line);
     drop(child.stdout.take());
@@ -268,7 +268,7 @@ fn repair_saves_what_is_around_the_damage() {
     flip(&table, 5_000);
     let before = fs::read(&table).unwrap();
     let output = sh.run("repair db");
-    // Something is lost: that has a code of its own.
+    // A loss has an exit code of its own.
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let report = String::from_utf8(output.stdout).unwrap();
     let name = table.file_name().unwrap().to_str().unwrap();
@@ -276,7 +276,7 @@ fn repair_saves_what_is_around_the_damage() {
         assert!(report.contains(words), "{words}: {report}");
     }
     assert!(fs::read(table.with_file_name("lost").join(name)).unwrap() == before);
-    // It is whole now: there is nothing more to lose.
+    // The database is whole now: there is nothing more to lose.
     assert!(sh.ok("repair db").contains("nothing is lost"));
     sh.ok("verify db");
     let whole = fs::read_to_string(UNICODE).unwrap();
@@ -287,7 +287,7 @@ fn repair_saves_what_is_around_the_damage() {
     assert!(all - 300 < saved && saved < all, "{saved} of {all} saved around one block");
 }
 
-/// What is lost is told by the exit code, whether or not anybody takes the report.
+/// A loss has its exit code, whether or not anybody reads the report.
 #[test]
 fn a_repair_that_nobody_reads_has_its_exit_code() {
     let sh = Shell::new();
@@ -309,7 +309,7 @@ fn a_repair_that_nobody_reads_has_its_exit_code() {
     assert!(text.contains("standard output") && !text.contains("panicked"), "{text}");
 }
 
-/// A database with two pairs in its log alone.
+/// Makes a database with two pairs in its write-ahead log alone.
 fn with_a_log(sh: &Shell) {
     sh.ok("put db a 1");
     let mut child = sh.spawn("load db --ack");
@@ -320,7 +320,7 @@ fn with_a_log(sh: &Shell) {
     child.wait().unwrap();
 }
 
-/// Nothing is left of a log that is gone, and nobody can say what was in it.
+/// Nothing is left of a log that is gone, and its contents are unknown.
 #[test]
 fn a_repair_says_which_logs_are_missing_or_were_cut() {
     for cut_bytes in [None, Some(5_000)] {
@@ -346,7 +346,7 @@ fn a_repair_says_which_logs_are_missing_or_were_cut() {
     }
 }
 
-/// What is in logs alone is counted too.
+/// Records that are in write-ahead logs alone are counted too.
 #[test]
 fn verify_counts_logs() {
     let sh = Shell::new();
@@ -416,8 +416,7 @@ fn destroy_removes_the_database() {
     assert!(sh.path("mine/letter.txt").exists());
 }
 
-/// Loads so many lines, each acknowledged as durable, and dies: its log
-/// holds what it wrote.
+/// Loads this number of lines, each acknowledged as durable, and dies: its log holds those lines.
 fn killed_load(sh: &Shell, lines: u32) {
     let mut load = sh.spawn("load db --ack");
     let mut acks = BufReader::new(load.stdout.take().unwrap()).lines();
@@ -429,8 +428,8 @@ fn killed_load(sh: &Shell, lines: u32) {
     load.wait().unwrap();
 }
 
-/// A database in `db` as the death of its process leaves it, with a damaged byte in the part of
-/// its log that was never synced: 20 of 100 writes are before it.
+/// Makes a database in `db` as the death of its process leaves it, with a damaged byte in the part
+/// of its log that was never synced: 20 of 100 writes are before it.
 fn damaged_unsynced(sh: &Shell) {
     let db = windrow::Db::open(sh.path("written")).unwrap();
     (0..100).try_for_each(|key| db.put(format!("pear{key:02}"), "green")).unwrap();
@@ -465,12 +464,12 @@ fn whole_batches_behind_damage_to_an_unsynced_log_are_told() {
     assert!(text.contains("the log is kept as "), "{text}");
     assert_eq!(sh.ok("count db"), "21\n");
     sh.ok("verify db");
-    // What is in it can be seen.
+    // The contents of the kept log can be dumped.
     let kept = sh.files("db/lost", "left-out-79");
     let text = sh.ok(&format!("dump wal {}", kept[0].display()));
     assert!(text.contains("79 whole batches among them") && text.contains("pear21"), "{text}");
     assert_eq!(text.matches(" put ").count(), 99, "{text}");
-    // It goes with the database.
+    // The kept log is destroyed with the database.
     sh.ok("destroy db --yes");
     assert!(!sh.path("db").exists());
 }

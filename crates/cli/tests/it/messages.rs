@@ -1,8 +1,8 @@
-//! What the program says where a user has made a mistake or asks for what is not
-//! there: `tests/messages.txt` has the commands and all that they print on stderr.
-//! `REWRITE=1` writes it again; read the difference.
+//! The messages after a user's mistake or a request for something that does not exist:
+//! `tests/messages.txt` has the commands and all that they print on stderr. `REWRITE=1` rewrites
+//! it; read the difference.
 //!
-//! Owns: that list, and that each message is followed by what to do about it.
+//! Owns: that list, and the rule that each message is followed by advice.
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
@@ -34,7 +34,7 @@ fn shell() -> Shell {
     shell
 }
 
-/// A command of the list, after `$ windrow `; `<` is followed by standard input.
+/// Runs a command of the list, after `$ windrow `; `<` is followed by standard input.
 fn said(shell: &Shell, line: &str) -> (Option<i32>, String) {
     let (line, input) = line.split_once(" < ").unwrap_or((line, ""));
     let output = shell.run_with(line, input.as_bytes());
@@ -54,7 +54,8 @@ fn every_message_is_listed_and_says_what_to_do() {
         };
         let (code, text) = said(&shell, command);
         let complete = COMPLETE.iter().any(|begin| text.starts_with(begin));
-        // The program's own say it in a second line, the parser's name the help.
+        // The program's own messages have their advice in a second line, the parser's name the
+        // help.
         let says = text.lines().any(|line| line.starts_with("  ")) || text.contains("--help");
         if !matches!(code, Some(1 | 2)) || !(complete || says) {
             writeln!(wrong, "{command}: {code:?}: what is the user to do?\n{text}").unwrap();

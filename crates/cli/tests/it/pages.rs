@@ -11,7 +11,7 @@ fn what_the_pages_show_is_what_happens() {
     let findings =
         try_pages(&root(), program, &Plan::default(), &mut |line| told.push(line)).unwrap();
     assert!(findings.is_empty(), "{}", findings.join("\n"));
-    // A page whose commands are not found any more would pass as well.
+    // A page whose commands are no longer found would pass as well.
     for page in ["README.md", "docs/program.md"] {
         let begins = format!("{page}: ");
         let line = told.iter().find(|line| line.starts_with(&begins));

@@ -62,7 +62,7 @@ fn a_keyspace_is_listed_with_what_is_its_own() {
     sh.fails("keyspaces db create other --ttl soon", 2);
 }
 
-/// What was asked for, and nobody can read.
+/// Help that was asked for, and cannot be printed.
 #[test]
 fn help_that_is_not_printed_is_a_failure() {
     let sh = Shell::new();
@@ -91,7 +91,7 @@ fn ranges_are_counted_and_cleared_with_open_ends() {
     let sh = Shell::new();
     let all = b"a\t1\nab\t2\nabc\t3\nb\t4\nc\t5\n";
     sh.ok_with("load db", all);
-    // The last key there can be, which no end of a range comes after.
+    // The greatest of all keys, which no end of a range comes after.
     sh.ok(&format!("put db {} 00 --hex", "ff".repeat(20)));
     assert_eq!(sh.ok("count db"), "6\n");
     assert_eq!(sh.ok("count db --prefix ab"), "2\n");
@@ -257,7 +257,7 @@ fn bad_usage_is_two() {
     assert_eq!(sh.ok("get db key --option memory_bytes=64MiB"), "value\n");
 }
 
-/// Any policy opens what any other wrote.
+/// Any policy opens a database that any other wrote.
 #[test]
 fn presets() {
     let sh = Shell::new();
@@ -271,7 +271,7 @@ fn presets() {
     assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
 }
 
-/// A database keeps what it was made with; flags change it, and only what they name.
+/// A database keeps its settings; flags change only those that they name.
 #[test]
 fn settings_stay_until_a_flag_changes_them() {
     let sh = Shell::new();
@@ -309,7 +309,7 @@ fn settings_stay_until_a_flag_changes_them() {
     sh.ok("put db b 3 --option reserve_bytes=0");
     assert_eq!(stored(), expected("leveled", "0", "8KiB"));
     assert!(!sh.path("db/RESERVE").exists());
-    // What a flag says must go with what is stored.
+    // The value of a flag must go with the stored settings.
     let text = sh.fails("put db b 4 --option file_bytes=64KiB --option block_bytes=32KiB", 2);
     assert!(text.contains("block_bytes"), "{text}");
     assert_eq!(stored(), expected("leveled", "0", "8KiB"));

@@ -1,4 +1,4 @@
-//! `windrow serve` as a process: it is talked to, ended and killed.
+//! `windrow serve` as a process: clients talk to it, and it is stopped and killed.
 
 #![allow(clippy::disallowed_methods, reason = "tests play clients and the shell")]
 
@@ -11,7 +11,7 @@ use std::process::{Child, ChildStderr, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A server at a free port, its address, and what it says from then on.
+/// Starts a server at a free port; returns it with its address and its later messages.
 fn serving(sh: &Shell, flags: &str) -> (Child, String, BufReader<ChildStderr>) {
     started(sh.spawn(&format!("serve db --port 0 {flags}")))
 }
@@ -80,7 +80,7 @@ fn the_dashboard_has_the_servers_metrics_and_the_log_is_json() {
     let sh = Shell::new();
     let flags = "--dashboard 127.0.0.1:0 --dir . --log-format json --logfile log.json";
     let mut child = sh.spawn(&format!("serve db --port 0 {flags}"));
-    // The log says where both are.
+    // The log has both addresses.
     let found = |key: &str| loop {
         let text = std::fs::read_to_string(sh.path("log.json")).unwrap_or_default();
         let line = text.lines().find(|line| line.contains(key) && line.ends_with('}'));
@@ -116,7 +116,7 @@ fn the_dashboard_has_the_servers_metrics_and_the_log_is_json() {
 fn connections_leave_the_engine_its_descriptors() {
     let sh = Shell::new();
     let program = sh.command(["serve"]).get_program().to_owned();
-    // Raised by no means: the hard limit is as low.
+    // The limit cannot be raised: the hard limit is as low.
     let script = "ulimit -n 256 && exec \"$0\" serve db --port 0 --option memory_bytes=16MiB";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script]).arg(program).current_dir(sh.path("")).stderr(Stdio::piped());
@@ -131,7 +131,7 @@ fn connections_leave_the_engine_its_descriptors() {
     let mut refused = 0;
     for other in &mut others {
         let mut reply = String::new();
-        // One that was refused may be closed before it asks.
+        // A client that was refused may be closed before it asks.
         let asked = writeln!(other.get_mut(), "STRLEN key300").is_ok();
         if !asked || other.read_line(&mut reply).is_err() || reply != ":50000\r\n" {
             refused += 1;
@@ -144,8 +144,8 @@ fn connections_leave_the_engine_its_descriptors() {
     assert_eq!(sh.ok("count db"), "400\n");
 }
 
-/// Kills a server under fifty clients that send sixteen writes at once; all that it acknowledged is
-/// there.
+/// Kills a server under fifty clients that send sixteen writes at once; all acknowledged writes
+/// survive.
 fn kill_under_clients(round: usize) {
     let sh = Shell::new();
     let (mut child, address, said) = serving(&sh, "--sync always");
@@ -173,7 +173,7 @@ fn kill_under_clients(round: usize) {
     assert_eq!(lost, 0, "of {} acknowledged writes, round {round}", acknowledged.len());
 }
 
-/// Writes until the server is gone; the keys that it acknowledged.
+/// Writes until the server is gone; returns the keys that it acknowledged.
 fn pipeline(
     client: &mut BufReader<TcpStream>,
     number: usize,

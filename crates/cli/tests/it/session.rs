@@ -6,7 +6,7 @@ use crate::common::{Shell, stderr, terminal};
 use std::io::{Read, Write};
 use windrow::Db;
 
-/// What a script prints, its exit code, and what it says on stderr.
+/// Returns a script's output, its exit code, and its stderr.
 fn script(sh: &Shell, line: &str, input: &str) -> (String, Option<i32>, String) {
     let output = sh.run_with(line, input.as_bytes());
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -93,7 +93,7 @@ fn a_script_runs_on_one_open_database() {
     ];
     assert_eq!(lines[..expected.len()], expected);
     let stats: serde_json::Value = serde_json::from_str(lines[expected.len()]).unwrap();
-    // The session's own: it was open throughout.
+    // The counters are the session's own: it was open throughout.
     assert!(stats["gets"].as_u64().unwrap() >= 2, "{stats}");
     assert!(lines.last().unwrap().ends_with(": sound"), "{out}");
     assert_eq!(sh.ok("get db apple"), "red or green\n");
@@ -144,7 +144,7 @@ fn help_lists_what_a_session_has() {
     }
 }
 
-/// Next to a process that writes, each command sees what was written before it.
+/// Next to a process that writes, each command sees the writes before it.
 #[test]
 fn a_session_next_to_a_writer_reads() {
     let sh = Shell::new();
@@ -173,7 +173,7 @@ fn a_session_next_to_a_writer_reads() {
     assert_eq!(output.status.code(), Some(1));
     db.put("n", "writes still").unwrap();
     db.close().unwrap();
-    // One that only reads keeps nobody from writing.
+    // A session that only reads keeps no other process from writing.
     let mut child = sh.spawn("shell db --read-only");
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let mut line = vec![0; 13];
@@ -217,9 +217,9 @@ fn a_prompt_completes_and_remembers() {
             .spawn()
             .unwrap();
         let mut seen = String::new();
-        // The second time by the line above, which the first session left.
+        // The second round takes the line above, which the first session left.
         let first: &[u8] = if round == 0 { b"get ap\t\r" } else { b"\x1b[A\r" };
-        // What is typed before the prompt is there is the terminal's, and not the editor's.
+        // Keys typed before the prompt appears would go to the terminal, and not to the editor.
         for (typed, answer) in [
             (first, "orange"),
             (b"nothing\r", "unrecognized"),

@@ -1,5 +1,5 @@
-//! Ctrl-C at a terminal: what was drawn is gone, the exit code is 130, and the
-//! database is closed, or was not touched. And what is drawn without it.
+//! Ctrl-C at a terminal: the bar is cleared, the exit code is 130, and the
+//! database is closed, or was not touched. And progress without Ctrl-C.
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
@@ -42,9 +42,9 @@ impl Seen {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 
-    /// Waits for the end; gives the exit code and all that was on the screen.
+    /// Waits for the end; returns the exit code and all that was on the screen.
     fn end(mut self) -> (Option<i32>, String) {
-        // Fails once nobody holds the other end.
+        // The read fails once the other end is closed.
         let _ = self.screen.read_to_end(&mut self.text);
         let code = self.child.wait().unwrap().code();
         (code, String::from_utf8(self.text).unwrap())
@@ -55,7 +55,7 @@ impl Seen {
 fn nothing_is_drawn_below_what_a_stopped_load_says() {
     let sh = Shell::new();
     let mut load = Seen::begin(&sh, "load db --ack", false);
-    // Stays open, or the load would end by itself.
+    // The input stays open, or the load would end by itself.
     let mut stdin = load.child.stdin.take().unwrap();
     let mut acks = BufReader::new(load.child.stdout.take().unwrap()).lines();
     stdin.write_all(b"a\t1\n").unwrap();

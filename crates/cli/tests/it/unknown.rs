@@ -1,4 +1,4 @@
-//! What the program does not know: comparators and merge operators of others,
+//! Things unknown to the program: comparators and merge operators of others,
 //! files that are not a database's, names that no keyspace can have.
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
@@ -21,8 +21,8 @@ impl MergeOperator for Union {
     }
 }
 
-/// A database with keyspaces `default`, `sets` (a merge operator of its own) and,
-/// if asked for, `back` (a comparator of its own).
+/// Makes a database with keyspaces `default`, `sets` (a merge operator of its
+/// own) and, if asked for, `back` (a comparator of its own).
 fn make(sh: &Shell, with_order: bool) {
     let mut options = Options::default();
     options.components.merge_operators.push(Arc::new(Union));
@@ -157,7 +157,7 @@ fn a_load_that_fails_in_its_first_line_leaves_no_database() {
         assert!(text.contains("line 1 of"), "{text}");
         assert!(!sh.path("db").exists(), "{format}");
     }
-    // Nothing to load is no failure.
+    // An empty input is no failure.
     sh.ok_with("load db", b"");
     assert_eq!(sh.ok("export db"), "");
 }

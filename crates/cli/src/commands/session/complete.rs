@@ -1,6 +1,8 @@
-//! What may come at the cursor: commands, flags, keyspaces, keys of the database.
+//! Completion of the word at the cursor: commands, flags, keyspaces, keys of
+//! the database.
 //!
-//! Never does: fail. Where nothing is known, nothing is offered.
+//! Owns: the candidates of each place in a line. Never does: fail. Where
+//! nothing is known, nothing is offered.
 
 use super::table::{OWN_COMMANDS, commands};
 use super::words;
@@ -9,10 +11,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use windrow::{Db, ReadOptions};
 
-/// Most keys that are offered at once.
+/// The most keys that are offered at once.
 const KEYS_MAX: usize = 50;
 
-/// Commands whose words are keys, from the first on: how many of them.
+/// Commands with keys for words, each with the number of such words from the
+/// first on.
 const WITH_KEYS: [(&str, usize); 6] = [
     ("get", usize::MAX),
     ("put", 1),
@@ -25,7 +28,8 @@ const WITH_KEYS: [(&str, usize); 6] = [
 /// Flags that a key follows.
 const BEFORE_KEYS: [&str; 4] = ["--from", "--to", "--prefix", "-p"];
 
-/// Where the word at the end of `line` begins, and what it may become.
+/// Returns the place where the word at the end of `line` begins, and its
+/// completions.
 pub(super) fn complete(session: &Session, line: &str) -> (usize, Vec<String>) {
     let start = line.rfind([' ', '\t']).map_or(0, |at| at + 1);
     let (before, begun) = line.split_at(start);
@@ -33,7 +37,7 @@ pub(super) fn complete(session: &Session, line: &str) -> (usize, Vec<String>) {
     let Ok(mut word) = words::split(begun.as_bytes()) else { return (start, Vec::new()) };
     let word = word.pop().unwrap_or_default();
     let mut found = candidates(session, &before, &word);
-    // A word that is whole ends.
+    // A complete word is followed by a blank.
     if let [one] = found.as_mut_slice() {
         one.push(' ');
     }
@@ -78,7 +82,7 @@ fn begun_by(word: &OsString, all: impl Iterator<Item = String>) -> Vec<String> {
     found
 }
 
-/// The flags of a command.
+/// Returns the flags of a command.
 fn flags(command: &str) -> Vec<String> {
     let Some(command) = commands().find(|known| known.get_name() == command) else {
         return Vec::new();
@@ -87,7 +91,7 @@ fn flags(command: &str) -> Vec<String> {
     of.filter_map(|argument| argument.get_long()).map(|long| format!("--{long}")).collect()
 }
 
-/// How many words there are that are neither flags nor their values.
+/// Counts the words that are neither flags nor their values.
 fn words_given(command: &str, words: &[OsString]) -> usize {
     let known = commands().find(|known| known.get_name() == command);
     let takes_value = |flag: &str| {
@@ -109,14 +113,14 @@ fn words_given(command: &str, words: &[OsString]) -> usize {
     given
 }
 
-/// The keyspace that a line names, or the session's.
+/// Returns the keyspace that a line names, or the session's.
 fn keyspace_of(session: &Session, before: &[OsString]) -> String {
     let is_flag = |word: &OsString| word == "-k" || word == "--keyspace";
     let named = before.iter().position(is_flag).and_then(|at| before.get(at + 1)?.to_str());
     named.map_or_else(|| session.keyspace(), str::to_owned)
 }
 
-/// The first keys that begin so.
+/// Returns the first keys that begin with `begun`.
 fn keys(db: &Db, keyspace: &str, begun: &OsString) -> Vec<String> {
     let Ok(Some(keyspace)) = db.open_keyspace(keyspace) else { return Vec::new() };
     let lower = begun.as_bytes().to_vec();

@@ -1,4 +1,7 @@
-//! A line of a session: what it says, done.
+//! The execution of a session's lines.
+//!
+//! Owns: the parser, the dispatch of a line, and scripts. Never does: edit a line (`prompt.rs`
+//! does).
 
 use super::table::{OUTSIDE, OWN_COMMANDS, help, help_of, parser, shown};
 use super::words;
@@ -17,24 +20,25 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What comes after a line.
+/// The step after a line.
 pub(super) enum Then {
     Next,
     Exit,
 }
 
-/// What lines are run on.
+/// The state that lines are run with.
 pub(super) struct Commands {
     pub(super) session: Arc<Session>,
     /// Runs a command of the program.
     pub(super) run: fn(Cli) -> Result<()>,
     pub(super) quiet: bool,
     parser: RefCell<clap::Command>,
-    /// Files that are being run, each by a line of the one before.
+    /// The depth of `source`: the number of files that are being run, each by a line of the one
+    /// before.
     sources: Cell<u32>,
 }
 
-/// Most files that run each other: more is a file that runs itself.
+/// The most files that run each other: more is a file that runs itself.
 const SOURCES_MAX: u32 = 16;
 
 impl Commands {
@@ -42,7 +46,7 @@ impl Commands {
         Commands { session, run, quiet, parser: RefCell::new(parser()), sources: Cell::new(0) }
     }
 
-    /// Does what a line says.
+    /// Runs a line.
     pub(super) fn run_line(&self, line: &[u8]) -> Result<Then> {
         let session = &self.session;
         let words = words::split(line).map_err(|why| {
@@ -73,11 +77,11 @@ impl Commands {
         Ok(Then::Next)
     }
 
-    /// Lines of a script, to its end or `exit`. A failure of one is told and does not keep the
-    /// next from being run.
+    /// Runs the lines of a script, to its end or `exit`. A failed line is reported, and the next
+    /// one is run.
     ///
     /// # Errors
-    /// `Failed` where there was one; `Interrupted`, `ClosedPipe`.
+    /// `Failed` if a line failed; `Interrupted`, `ClosedPipe`.
     pub(super) fn run_lines(&self, source: Source) -> Result<Then> {
         let of_file = match source.name() {
             "standard input" => String::new(),
@@ -143,7 +147,7 @@ impl Commands {
                 .hint("name a value, or a file to load; or run the command outside of a session"));
         }
         match (self.run)(cli) {
-            // What runs in the engine is ended by a close.
+            // A command in the engine is ended by a close of the database, which ends the session.
             Err(Failure::Interrupted) if leaves => Err(Failure::Said(130)),
             outcome => outcome,
         }
@@ -156,8 +160,8 @@ fn use_keyspace(session: &Session, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the words say, as the program would have them: behind the name of a command comes the
-/// path of the database. `None` for `get --help`, which is printed.
+/// Parses the words as the program would have them: the path of the database follows the name of a
+/// command. `None` for `get --help`, which is printed.
 fn parse(
     parser: &mut clap::Command,
     session: &Session,
@@ -178,7 +182,7 @@ fn parse(
         let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
         return Err(Failure::failed(text.to_owned()));
     }
-    // What was asked for.
+    // The text is the help that was asked for.
     io::stdout().write_all(text.as_bytes())?;
     Ok(None)
 }

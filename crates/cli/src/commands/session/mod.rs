@@ -1,11 +1,11 @@
-//! `shell`: the commands of the program on one open database, line after line, at a prompt
-//! or from a script.
+//! `shell`: the commands of the program on one open database, line after line, at a prompt or from
+//! a script.
 //!
-//! A line is parsed by the table of arguments that parses the command line, with the
-//! database put in its place, and a command finds the session where it would open one
-//! (`store.rs`). An error ends its command and not the session.
+//! A line is parsed by the table of arguments that parses the command line, with the database put
+//! in its place, and a command finds the session where it would open a database (`store.rs`). An
+//! error ends its command and not the session.
 //!
-//! Owns: opening.
+//! Owns: opening the session. Never does: run a command (`commands/mod.rs` does).
 
 mod complete;
 mod lines;
@@ -22,10 +22,10 @@ use lines::Commands;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-/// A session. `run` runs a command of the program.
+/// Runs a session. `run` runs a command of the program.
 ///
 /// # Errors
-/// What keeps it from being opened or ends it; `Failed` if a line of a script failed.
+/// Those of opening and of the terminal; `Failed` if a line of a script failed.
 pub(crate) fn run(args: &ShellArgs, quiet: bool, run: fn(Cli) -> Result<()>) -> Result<()> {
     let session = Arc::new(open(args, quiet)?);
     let commands = Commands::new(session.clone(), run, quiet);
@@ -37,7 +37,8 @@ pub(crate) fn run(args: &ShellArgs, quiet: bool, run: fn(Cli) -> Result<()>) -> 
     outcome.and(closed)
 }
 
-/// For writing, if nobody else has it open so, and as a follower otherwise.
+/// Opens the session for writing, unless another process has the database open for writing; then as
+/// a follower.
 fn open(args: &ShellArgs, quiet: bool) -> Result<Session> {
     let path = &args.open.path;
     if args.read_only {

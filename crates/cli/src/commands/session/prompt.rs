@@ -1,7 +1,7 @@
 //! The session at a terminal: a prompt, history, completion.
 //!
-//! Owns: the line editor. History is in `$WINDROW_HISTORY`, or `~/.windrow_history`, which
-//! only its owner may read: lines hold values.
+//! Owns: the line editor. History is in `$WINDROW_HISTORY`, or `~/.windrow_history`, which only its
+//! owner may read: lines hold values. Never does: run a command (`lines.rs` does).
 
 use super::complete;
 use super::lines::{Commands, Then};
@@ -20,10 +20,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Most lines that are kept.
+/// The most lines that the history keeps.
 const HISTORY_LINES: usize = 1000;
 
-/// What the editor asks while a line is typed.
+/// The helper that the editor calls while a line is typed.
 struct Typing(Arc<Session>);
 
 impl Completer for Typing {
@@ -47,12 +47,12 @@ impl Highlighter for Typing {}
 impl Validator for Typing {}
 impl Helper for Typing {}
 
-/// Lines of a terminal, until the user leaves.
+/// Reads and runs lines of a terminal, until the user leaves.
 pub(super) fn run(commands: &Commands) -> Result<()> {
     let mut editor = editor(&commands.session)?;
     let history = history_path();
     if let Some(path) = &history {
-        // There is none before the first session.
+        // There is no history before the first session.
         let _ = editor.load_history(path);
     }
     let outcome = lines(&mut editor, commands);

@@ -1,4 +1,6 @@
-//! The commands of a session: which there are, and their help.
+//! The table of a session's commands, and their help.
+//!
+//! Owns: which commands a session has. Never does: run one.
 
 use crate::args::Cli;
 use crate::failure::{Failure, Result};
@@ -9,11 +11,12 @@ use std::io::{self, Write};
 /// Commands that only a session has.
 pub(super) const OWN_COMMANDS: [&str; 6] = ["exit", "help", "quit", "refresh", "source", "use"];
 
-/// Commands that have no place in one.
+/// Commands that a session does not have.
 pub(super) const OUTSIDE: [&str; 8] =
     ["completions", "demo", "destroy", "lab", "man", "repair", "shell", "top"];
 
-/// What parses lines. Made once for a session: it takes longer than most lines do.
+/// Makes the parser of lines. It is made once for a session: that takes longer
+/// than most lines do.
 pub(super) fn parser() -> clap::Command {
     let root = Cli::command().no_binary_name(true).disable_help_subcommand(true);
     commands().fold(root, |root, of_session| {
@@ -22,10 +25,10 @@ pub(super) fn parser() -> clap::Command {
     })
 }
 
-/// The commands of the program that a session has.
+/// Returns the commands of the program that a session has.
 pub(super) fn commands() -> impl Iterator<Item = clap::Command> {
     let all: Vec<clap::Command> = Cli::command().get_subcommands().cloned().collect();
-    // In place: the order of arguments is that of words.
+    // The arguments are changed in place: their order is that of words.
     let hides_path = |command: clap::Command| {
         let is_known = |name: &str| ["path", "preset", "options"].contains(&name);
         command.mut_args(|argument| match is_known(argument.get_id().as_str()) {
@@ -36,7 +39,7 @@ pub(super) fn commands() -> impl Iterator<Item = clap::Command> {
     all.into_iter().filter(|command| !OUTSIDE.contains(&command.get_name())).map(hides_path)
 }
 
-/// A text of the parser as it is right in a session.
+/// Adapts a text of the parser to a session.
 pub(super) fn shown(text: &str) -> String {
     let text = text.replace("Usage: windrow [OPTIONS] <COMMAND>\n\n", "");
     text.replace("Usage: windrow ", "Usage: ")
@@ -48,7 +51,7 @@ pub(super) fn shown(text: &str) -> String {
 /// Prints the list of commands.
 ///
 /// # Errors
-/// Those of printing.
+/// Those of standard output.
 pub(super) fn help() -> Result<()> {
     let mut out = io::stdout().lock();
     let own = [
@@ -73,7 +76,7 @@ pub(super) fn help() -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Prints all about a command.
+/// Prints the help of a command.
 ///
 /// # Errors
 /// `Failed` if there is no such command.

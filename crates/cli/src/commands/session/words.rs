@@ -1,16 +1,18 @@
 //! A line of a session as words: quotes, escapes, comments.
 //!
-//! Words are parted by white space. `'...'` keeps all that is in it; in `"..."` and outside of
-//! quotes a backslash stands for a character: `\n`, `\t`, `\r`, `\0`, `\xNN` (a byte), and
-//! itself what else it is before. A word that begins with `#` begins a comment.
+//! White space separates words. `'...'` keeps all characters between the quotes. In `"..."` and
+//! outside of quotes a backslash begins an escape: `\n`, `\t`, `\r`, `\0`, `\xNN` (a byte); before
+//! any other character it means that character. A word that begins with `#` begins a comment.
+//!
+//! Owns: this grammar. Never does: know a command.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// The words of a line.
+/// Splits a line into words.
 ///
 /// # Errors
-/// What is wrong with it, as half a sentence.
+/// The mistake, as half a sentence.
 pub(super) fn split(line: &[u8]) -> Result<Vec<OsString>, String> {
     let (mut words, mut word) = (Vec::new(), None::<Vec<u8>>);
     let mut rest = line.iter().copied();
@@ -62,7 +64,7 @@ fn escaped(rest: &mut impl Iterator<Item = u8>) -> Result<u8, String> {
     })
 }
 
-/// A word that means these bytes.
+/// Returns a word that `split` reads as these bytes.
 pub(super) fn quote(bytes: &[u8]) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_.:/@+=,%~^".contains(c);
     match std::str::from_utf8(bytes) {

@@ -1,4 +1,4 @@
-//! A frame of `top`: what is shown of a running database, as lines of text.
+//! A frame of `top`: the figures of a running database, as lines of text.
 //!
 //! Owns: the layout. Never does: I/O.
 
@@ -7,17 +7,17 @@ use crate::bytes::printable;
 use crate::human::{self, Paint};
 use std::time::Duration;
 
-/// What is known of the process besides its counters.
+/// The facts about the process besides its counters.
 pub(super) struct Source<'a> {
-    /// As it was given.
+    /// The path as the user gave it.
     pub(super) database: &'a str,
     pub(super) process: u32,
-    /// Since its statistics were written.
+    /// The time since its statistics were written.
     pub(super) age: Duration,
     pub(super) is_paused: bool,
 }
 
-/// The lines of a frame.
+/// Returns the lines of a frame.
 pub(super) fn lines(source: &Source<'_>, span: &Span<'_>, paint: Paint) -> Vec<String> {
     let mut lines = head(source, span, paint);
     lines.extend(operations(span, paint));
@@ -47,7 +47,7 @@ fn head(source: &Source<'_>, span: &Span<'_>, paint: Paint) -> Vec<String> {
     ]
 }
 
-/// A table of operations: rates, and how long they take.
+/// Returns the table of operations: rates, and latencies.
 fn operations(span: &Span<'_>, paint: Paint) -> Vec<String> {
     let row = |name: &str, rate: f64, of: &str, note: String| {
         let latency = span.now.latencies.iter().find(|l| l.of == of && l.count > 0);
@@ -95,7 +95,7 @@ fn operations(span: &Span<'_>, paint: Paint) -> Vec<String> {
     ]
 }
 
-/// What is read and written.
+/// Returns the lines of bytes that are read and written.
 fn bytes(span: &Span<'_>) -> Vec<String> {
     let size = |rate: f64| format!("{}/s", human::size(rate.round() as u64));
     let percent =
@@ -128,7 +128,7 @@ fn bytes(span: &Span<'_>) -> Vec<String> {
     ]
 }
 
-/// For how much of the time writers waited, by reason.
+/// Returns the share of the time that writers waited, by reason.
 fn waits(span: &Span<'_>) -> Vec<String> {
     let of = |reason: &str| {
         let reason = reason.to_owned();
@@ -166,7 +166,7 @@ fn memory(now: &Reading) -> String {
     format!("memory     {} of {of}: {}", human::size(memory.used_bytes()), told.join(", "))
 }
 
-/// A row for each level that has or had something.
+/// Returns a row for each level that has or had something.
 fn levels(span: &Span<'_>, paint: Paint) -> Vec<String> {
     let heads = format!(
         "{:>5} {:>8} {:>8} {:>12} {:>14} {:>14} {:>10}",
@@ -246,7 +246,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        // The file that it comes from may say anything.
+        // The statistics are another process's file, and may have any content.
         let mut hostile = reading(u64::MAX / 1_000_000, u64::MAX, u64::MAX, u64::MAX);
         (hostile.wal_bytes, hostile.cache_hits, hostile.cache_misses) = (u64::MAX, u64::MAX, 1);
         hostile.levels.push(hostile.levels[0]);

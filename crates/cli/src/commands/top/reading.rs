@@ -1,10 +1,11 @@
-//! A reading of a running database's statistics, and what happened between two.
+//! A reading of a running database's statistics, and the difference of two.
 //!
 //! Owns: which of the counters are shown, and rates. Never does: I/O.
 
 use serde::Deserialize;
 
-/// What the process wrote at one time. A counter that its version does not know is 0.
+/// The statistics that the process wrote at one time. A counter that its version does not know is
+/// 0.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Reading {
@@ -56,7 +57,7 @@ pub(super) struct Pause {
     pub(super) total_us: u64,
 }
 
-/// How long operations took since the database was opened.
+/// The latencies of operations since the database was opened.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Latency {
@@ -97,7 +98,7 @@ impl Memory {
     }
 }
 
-/// What happened between two readings of one process; or since it opened the database.
+/// The time between two readings of one process; or since it opened the database.
 pub(super) struct Span<'a> {
     before: Option<&'a Reading>,
     pub(super) now: &'a Reading,
@@ -105,29 +106,29 @@ pub(super) struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// `before` counts if the same process wrote it, and earlier.
+    /// Makes a span. `before` counts if the same process wrote it, and earlier.
     pub(super) fn new(before: Option<&'a Reading>, now: &'a Reading) -> Span<'a> {
         let before = before.filter(|before| before.uptime_us < now.uptime_us);
         let since_us = before.map_or(0, |before| before.uptime_us);
         Span { before, now, seconds: ((now.uptime_us - since_us) as f64 / 1e6).max(1e-6) }
     }
 
-    /// Whether it is all since the database was opened.
+    /// Returns whether it is the whole time since the database was opened.
     pub(super) fn is_whole(&self) -> bool {
         self.before.is_none()
     }
 
-    /// How much a counter grew.
+    /// Returns the growth of a counter.
     pub(super) fn grown(&self, counter: impl Fn(&Reading) -> u64) -> u64 {
         counter(self.now).saturating_sub(self.before.map_or(0, counter))
     }
 
-    /// The same by the second.
+    /// Returns the growth of a counter per second.
     pub(super) fn rate(&self, counter: impl Fn(&Reading) -> u64) -> f64 {
         self.grown(counter) as f64 / self.seconds
     }
 
-    /// One counter's growth as a share of another's; `None` where that has not grown.
+    /// Returns one counter's growth as a share of another's; `None` where that has not grown.
     pub(super) fn share(
         &self,
         part: impl Fn(&Reading) -> u64,
@@ -138,17 +139,17 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Adds figures of a file that anybody may have written.
+/// Adds figures of a file that anybody may have written: they may overflow.
 pub(super) fn sum(figures: impl IntoIterator<Item = u64>) -> u64 {
     figures.into_iter().fold(0, u64::saturating_add)
 }
 
-/// Bytes that flushes and merges wrote.
+/// Returns the bytes that flushes and merges wrote.
 pub(super) fn tables_written(reading: &Reading) -> u64 {
     sum(reading.levels.iter().map(|level| level.written_bytes))
 }
 
-/// A figure of a level of this number, 0 where there was none.
+/// Returns a figure of the level of this number, 0 where there was none.
 pub(super) fn of_level(number: u64, figure: impl Fn(&Level) -> u64) -> impl Fn(&Reading) -> u64 {
     move |reading| sum(reading.levels.iter().filter(|l| l.level == number).map(&figure))
 }
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(span.share(|r| r.gets_found, |r| r.seeks), None);
         let alone = Span::new(None, &first);
         assert_eq!((alone.rate(|r| r.gets), alone.is_whole()), (100.0, true));
-        // Another process opened the database since: it counts from 0.
+        // Another process has opened the database since: it counts from 0.
         let reopened = Span::new(Some(&second), &first);
         assert_eq!((reopened.grown(|r| r.gets), reopened.is_whole()), (100, true));
     }

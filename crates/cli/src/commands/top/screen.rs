@@ -1,6 +1,7 @@
 //! The terminal, while frames are drawn on it: a screen of its own, no cursor, keys one by one.
 //!
-//! Owns: that the terminal is as before, whatever happens. Never does: know what is drawn.
+//! Owns: the state of the terminal, which it restores on every path. Never does: know what is
+//! drawn.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// A command from the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// Also where the terminal is gone.
+    /// The user quits, or the terminal is gone.
     Quit,
     Pause,
 }
@@ -25,14 +26,15 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Takes standard output, if it is a terminal; keys come from standard input, if that is one.
+    /// Takes standard output, if it is a terminal; keys come from standard input, if that is a
+    /// terminal.
     pub(super) fn take() -> Option<Screen> {
         if !io::stdout().is_terminal() {
             return None;
         }
         let before = tcgetattr(io::stdin()).ok();
         if let Some(mut keys) = before.clone() {
-            // Ctrl-C is a key: as a signal, a second one would leave the terminal as it is.
+            // Ctrl-C is a key: as a signal, a second one would leave the terminal as it is now.
             keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &keys);
         }
@@ -43,10 +45,10 @@ impl Screen {
     /// Draws lines in place of those before, as far as they fit.
     ///
     /// # Errors
-    /// What the terminal said.
+    /// Those of the terminal.
     pub(super) fn draw(&self, lines: &[String]) -> io::Result<()> {
         let size = tcgetwinsize(io::stdout()).ok();
-        // A terminal that nobody told its size says 0.
+        // A terminal of unknown size reports 0.
         let or =
             |told: Option<u16>, or: usize| told.map(usize::from).filter(|&n| n > 0).unwrap_or(or);
         let rows = or(size.map(|size| size.ws_row), 24);
@@ -63,7 +65,7 @@ impl Screen {
         out.flush()
     }
 
-    /// Waits for a key that asks for something, so long at most.
+    /// Waits for a key that has a meaning, for `most` at most.
     pub(super) fn key(&self, most: Duration) -> Option<Key> {
         let stdin = io::stdin();
         if self.before.is_none() {
@@ -91,13 +93,13 @@ fn asks(key: Result<Option<u8>, Errno>) -> Option<Key> {
     }
 }
 
-/// Waits, for want of keys.
+/// Waits where there are no keys.
 #[allow(clippy::disallowed_methods, reason = "a command waits, and nothing of the engine")]
 pub(super) fn wait(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// The part of a line that fits into `columns`. Colours take none.
+/// Returns the part of a line that fits into `columns`. Colours take no columns.
 fn cut(line: &str, columns: usize) -> String {
     let (mut text, mut left, mut in_colour) = (String::new(), columns, false);
     for c in line.chars() {
