@@ -1,4 +1,5 @@
-//! Puts of sorted records, against an ingestion of the same: time, and bytes written per byte.
+//! Puts of sorted records, compared with an ingestion of the same records: time, and bytes written
+//! per byte.
 //!
 //! `cargo run --release -p windrow-bench --example ingest_speed -- DIR [MILLIONS [ROUNDS [CODEC]]]`
 
@@ -15,7 +16,7 @@ use windrow::{Db, Options, Result};
 const VALUE_BYTES: u64 = 100;
 
 fn value(n: u64, out: &mut [u8]) {
-    // Half of it random, so that it compresses to about a half.
+    // Half of the value is random, so that it compresses to about a half.
     let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for chunk in out[..VALUE_BYTES as usize / 2].chunks_mut(8) {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);

@@ -1,5 +1,5 @@
-//! A put, and a get of what is in a table, that `cargo run -p windrow-xtask -- path` follows through the engine: each in
-//! a function of its own, whose name a profiler finds.
+//! A put, and a get from a table, that `cargo run -p windrow-xtask -- path` follows through the
+//! engine: each in a function of its own, whose name a profiler finds.
 
 use std::hint::black_box;
 use windrow::Db;
@@ -21,7 +21,7 @@ fn main() {
         db.put(format!("older {key}"), "a value").expect("put");
     }
     db.flush().expect("flush");
-    // What is done once by each thread, or for each keyspace, is none of the path.
+    // Work that each thread, or each keyspace, does only once is no part of the path.
     for key in 0..1000 {
         db.put(format!("key {key}"), "a value").expect("put");
         db.get(format!("older {key}")).expect("get");

@@ -52,8 +52,8 @@ report also takes
   --markdown FILE       the tables as Markdown, too
   --papers DIR          the papers' pages in DIR: fills in the rows that the run has";
 
-/// A command's words as they are recorded: without those that say where on this machine its files
-/// are, which is nobody else's concern and decides nothing.
+/// Returns a command's words as they are recorded: without the places of its files on this machine,
+/// which concern no other reader and decide nothing.
 pub(crate) fn without_places(command: &[String]) -> Vec<String> {
     let is_place = |word: &String| word == "--json" || word == "--dir";
     let follows_place = |at: usize| at > 0 && is_place(&command[at - 1]);
@@ -61,11 +61,11 @@ pub(crate) fn without_places(command: &[String]) -> Vec<String> {
     command.iter().enumerate().filter(kept).map(|(_, word)| word.clone()).collect()
 }
 
-/// What to do.
+/// The parsed command.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     Run(RunArgs),
-    /// The file of the run to go on with, and where its databases are.
+    /// The file of the run that is resumed, and the directory of its databases.
     Resume(PathBuf, Option<PathBuf>),
     Report(ReportArgs),
     List,
@@ -78,11 +78,11 @@ pub(crate) enum Command {
 /// The question that a run answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
-    /// Its workloads.
+    /// The figures of its workloads.
     Workloads,
-    /// That they run.
+    /// Whether its workloads run.
     Quick,
-    /// Whether README is right.
+    /// Whether README's figures are right.
     Claims,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct RunArgs {
     /// Names of contenders; those of the workloads, or all engines, if empty.
     contenders: Vec<String>,
     cases: Vec<String>,
-    /// What of the workloads is left out, and why.
+    /// The parts of the workloads that are left out, with the reasons.
     pub(crate) notes: Vec<String>,
     pub(crate) rounds: Option<u32>,
     pub(crate) seed: u64,
@@ -192,7 +192,7 @@ fn report(mut words: Words<'_>) -> Result<Command, String> {
     }
 }
 
-/// The text of what comes with the program under this name.
+/// Returns the text of the workload or experiment that is built in under this name.
 pub(crate) fn builtin_text(name: &str) -> Option<&'static str> {
     builtin(name).or_else(|| paper::experiment(name))
 }
@@ -200,7 +200,7 @@ pub(crate) fn builtin_text(name: &str) -> Option<&'static str> {
 /// A workload file's name and text, and the cases that are asked for: all of them if empty.
 type Asked = (String, String, Vec<String>);
 
-/// The files that a name asks for.
+/// Returns the files that a name asks for.
 fn asked(name: &str) -> Result<Vec<Asked>, String> {
     let Some(files) = paper::asked(name)? else {
         let (file, text) = workload(name)?;
@@ -213,7 +213,7 @@ fn asked(name: &str) -> Result<Vec<Asked>, String> {
     Ok(files.into_iter().map(with_text).collect())
 }
 
-/// A workload file's name and text: built in under this name, or a file's.
+/// Returns a workload file's name and text: the one built in under this name, or a file's.
 #[allow(clippy::disallowed_methods, reason = "the user's workload file")]
 fn workload(name: &str) -> Result<(String, String), String> {
     if let Some(text) = builtin(name) {
@@ -232,7 +232,7 @@ fn workload(name: &str) -> Result<(String, String), String> {
     Ok((stem, text))
 }
 
-/// The workloads of README's table.
+/// Returns the workloads of README's table.
 fn claimed() -> Vec<String> {
     let mut seen = HashSet::new();
     let names = claims().into_iter().map(|claim| claim.workload);
@@ -288,8 +288,8 @@ fn run(
 const PEERS: [&str; 3] = ["rocksdb", "leveldb", "fjall"];
 
 impl RunArgs {
-    /// The cases of a file that the arguments choose, out of those that are asked for. A case that
-    /// is not there at this scale is left out.
+    /// Returns the cases of a file that the arguments choose, out of those that are asked for. A
+    /// case that does not exist at this scale is left out.
     fn chosen_cases(
         &self,
         mut workloads: Vec<Workload>,
@@ -310,8 +310,8 @@ impl RunArgs {
         Ok(workloads)
     }
 
-    /// A workload with those who run it: its own contenders as far as they are
-    /// chosen and their engines are here, or those of the command line.
+    /// Gives a workload its contenders: its own as far as they are chosen and their engines are
+    /// linked, or those of the command line.
     fn with_contenders(
         &mut self,
         engines: &[Engine],
@@ -378,7 +378,7 @@ impl RunArgs {
         }
     }
 
-    /// A number that is the same for runs of the same arguments.
+    /// Returns a number that is the same for runs of the same arguments.
     pub(crate) fn fingerprint(&self) -> u64 {
         let texts = self.workloads.iter().map(|(_, text)| text.as_str());
         let contenders = self.workloads.iter().flat_map(|(workload, _)| &workload.contenders);
@@ -388,7 +388,7 @@ impl RunArgs {
         words.fold(hash(0, &setup), hash)
     }
 
-    /// Rounds of a workload.
+    /// Returns the number of rounds of a workload.
     pub(crate) fn rounds_of(&self, workload: &Workload) -> u32 {
         self.rounds.unwrap_or(workload.rounds).max(1)
     }
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(args.notes, ["rocksdb: not in this program; windrow-bench-peers has it"]);
         let is_peer = |name: &String| name == "rocksdb";
         assert!(!args.workloads.iter().any(|(workload, _)| names(workload).iter().any(is_peer)));
-        // Its goals stay, and are said not to have been measured.
+        // The workload keeps its goals, and the report says that they were not measured.
         let goals = &args.workloads[0].0.goals;
         assert!(goals.iter().any(|goal| goal.than.as_deref() == Some("rocksdb")));
         let args = run("run autumn/micro --scale full --engines c=0.8,c=1");

@@ -1,9 +1,10 @@
 //! Words of workload files that take numbers, as in `zipfian(0.99)`.
 //!
-//! Owns: taking them apart. Never does: know a word.
+//! Owns: the split into a name and its arguments. Never does: know the meaning
+//! of a word.
 
-/// `name(a, b, c=d)` in its name and what is between the commas; a bare
-/// `name` has nothing there. `None` if the brackets do not match.
+/// Splits `name(a, b, c=d)` into its name and the texts between the commas; a
+/// bare `name` has none. Returns `None` if the brackets do not match.
 pub(crate) fn parts(text: &str) -> Option<(&str, Vec<&str>)> {
     let text = text.trim();
     let Some((name, rest)) = text.split_once('(') else {

@@ -1,8 +1,8 @@
 //! A unit of a run in a process of its own: some phases of one workload on
 //! one contender's store.
 //!
-//! Owns: opening, what is measured around each phase, the lines on stdout.
-//! Never does: repeat or compare (`runner.rs` does).
+//! Owns: opening the store, the measurements around each phase, the lines on stdout. Never does:
+//! repeat or compare (`runner.rs` does).
 
 mod disk;
 mod estimates;
@@ -23,7 +23,7 @@ use crate::{output, process, record};
 use phase::{State, Work};
 use windrow::Db;
 
-/// A contender's engine.
+/// Returns a contender's engine.
 pub(crate) fn engine_of(
     engines: &[Engine],
     contender: &Contender,
@@ -43,7 +43,7 @@ pub(crate) fn engine_of(
     }
 }
 
-/// Does a unit and prints a line for each measured phase.
+/// Runs a unit and prints a line for each measured phase.
 pub(crate) fn run(engines: &[Engine], unit: &Unit) -> Result<()> {
     for line in lines(engines, unit)? {
         output::print(format_args!("{}\n", serde_json::to_string(&line)?))?;
@@ -51,7 +51,7 @@ pub(crate) fn run(engines: &[Engine], unit: &Unit) -> Result<()> {
     Ok(())
 }
 
-/// Does a unit; a line for each measured phase.
+/// Runs a unit and returns a line for each measured phase.
 fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
     let scale = Scale::named(&unit.scale).ok_or("no such scale")?;
     let workloads = workload::parse(&unit.file, &unit.text, scale)?;
@@ -67,21 +67,21 @@ fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
         lines.extend(run.phase(index)?);
     }
     match workload.phases[..unit.phases.1].last() {
-        // Nothing of it is closed, flushed or synced by its destructor.
+        // No destructor closes, flushes or syncs anything of it.
         Some(last) if last.killed => std::mem::forget(run),
         _ => run.finish(&mut lines)?,
     }
     Ok(lines)
 }
 
-/// An open store with what phases hand on to each other.
+/// An open store with the state that a phase hands on to the next.
 struct Run<'a> {
     unit: &'a Unit,
     workload: &'a Workload,
     engine: Engine,
     common: Common,
     data: Dataset,
-    /// The same database as `store`, where a phase looks into its tables.
+    /// Windrow's own handle of `store`, for a phase that looks into its tables.
     windrow: Option<Db>,
     store: Option<Box<dyn Store>>,
     state: State,
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
     ) -> Result<Run<'a>> {
         let (shape, records) = (&workload.data, workload.data.records);
         let later: u64 = workload.phases.iter().map(|p| p.ops.unwrap_or(records)).sum();
-        // None is inserted among those that are ranked.
+        // Among ranked records none is inserted.
         let capacity = if shape.order == Order::Ranked { records } else { records + later };
         let data =
             Dataset::new(unit.seed, shape.order, shape.key_bytes, shape.value_bytes, capacity);
@@ -142,7 +142,7 @@ impl<'a> Run<'a> {
         self.store.as_deref().ok_or_else(|| "the store is closed".into())
     }
 
-    /// One phase; its line if it is measured.
+    /// Runs one phase; returns its line if it is measured.
     fn phase(&mut self, index: usize) -> Result<Option<record::Phase>> {
         let phase = &self.workload.phases[index];
         if phase.reopen {
@@ -177,7 +177,8 @@ impl<'a> Run<'a> {
                 self.store()?.statistics()
             ));
         }
-        // Read through the page cache, whatever was measured: nobody waits for this.
+        // The read goes through the page cache, however the phases were measured: its time does not
+        // count.
         self.common.direct_io = false;
         if let (true, Some(last)) = (self.has_written && !self.workload.expires(), lines.last_mut())
         {
@@ -189,7 +190,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A checksum of all keys and values.
+/// Returns a checksum of all keys and values.
 fn contents(store: &dyn Store, spaces: u32) -> Result<String> {
     let mut sum = 0u64;
     let mut count = 0;

@@ -1,7 +1,7 @@
 //! README's table of speeds, compared with a run on this machine.
 //!
 //! Owns: reading README's table, the comparison. Never does: run anything, or judge Windrow by
-//! what another machine does: that is what the ratio to a peer is for.
+//! another machine's speed: the ratio to a peer serves instead.
 
 use crate::record::Phase;
 use crate::report::{Spread, grid, number};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 const README: &str = include_str!("../../../README.md");
 /// The heading above the table.
 const HEADING: &str = "## Speed\n";
-/// Of what is claimed, a measured figure may lack so much and be called the same.
+/// The share of a claimed ratio by which a measured one may fall short and still count as good.
 const TOLERANCE: f64 = 0.1;
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Claim {
-    /// The file.
+    /// The workload file.
     pub(crate) workload: String,
     /// Its case, if it has any.
     pub(crate) case: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Claim {
     kops_per_s: BTreeMap<String, f64>,
 }
 
-/// README's table.
+/// Reads README's table.
 pub(crate) fn claims() -> Vec<Claim> {
     let table = README.split_once(HEADING).map_or("", |(_, rest)| rest);
     let table = table.split_once("\n## ").map_or(table, |(table, _)| table);
@@ -38,7 +38,7 @@ fn cells(line: &str) -> Vec<String> {
     line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// A row that begins with `` `WORKLOAD / PHASE` ``; of a case, `` `FILE: CASE / PHASE` ``.
+/// Reads a row that begins with `` `WORKLOAD / PHASE` ``; of a case, `` `FILE: CASE / PHASE` ``.
 fn claim(names: &[String], row: &[String]) -> Option<Claim> {
     let place = row.first()?.strip_prefix('`')?.split('`').next()?;
     let (workload, phase) = place.split_once(" / ")?;
@@ -54,7 +54,7 @@ fn claim(names: &[String], row: &[String]) -> Option<Claim> {
 }
 
 impl Claim {
-    /// As runs name it.
+    /// Returns the workload's name in runs.
     fn run_name(&self) -> String {
         match &self.case {
             Some(case) => format!("{}: {case}", self.workload),
@@ -62,7 +62,7 @@ impl Claim {
         }
     }
 
-    /// The median of what was measured of an engine.
+    /// Returns the median of an engine's measured figures.
     fn measured(&self, phases: &[Phase], engine: &str) -> Option<f64> {
         let name = self.run_name();
         let is_it = |line: &&Phase| {
@@ -72,7 +72,7 @@ impl Claim {
         Spread::of(figures.copied().collect()).map(|spread| spread.median)
     }
 
-    /// How many times an engine's figure Windrow's is: as claimed, and as measured.
+    /// Returns how many times an engine's figure Windrow's is: as claimed, and as measured.
     fn ratio(&self, phases: &[Phase], engine: &str) -> Option<(f64, f64)> {
         let claimed = self.kops_per_s.get("windrow")? / self.kops_per_s.get(engine)?;
         let measured = self.measured(phases, "windrow")? / self.measured(phases, engine)?;
@@ -80,7 +80,7 @@ impl Claim {
     }
 }
 
-/// Row by row what was claimed and what was measured.
+/// Compares the claims with the measured figures, row by row.
 pub(crate) fn compared(claims: &[Claim], phases: &[Phase]) -> String {
     let is_measured = |engine: &&String| phases.iter().any(|line| line.contender == **engine);
     let engines: std::collections::BTreeSet<&String> =
@@ -178,7 +178,7 @@ mod tests {
         let alone = compared(&claims, &[line("windrow", 300.0)]);
         assert!(alone.contains("fill / fillrandom     400   300\n"), "{alone}");
         assert!(alone.contains("windrow-bench-peers claims"), "{alone}");
-        // Of three rounds the median.
+        // The median of three rounds counts.
         let ours = [500.0, 100.0, 380.0].map(|kops| line("windrow", kops));
         for (peer, told, count) in
             [(200.0, "2.00, 1.90\n", "1 of 1"), (250.0, "1.52 !\n", "0 of 1")]

@@ -1,8 +1,8 @@
-//! One client of a store: does a phase's operations on the records that it
-//! draws, and checks what comes back.
+//! One client of a store: does a phase's operations on the records that it draws, and checks the
+//! answers.
 //!
-//! Owns: what each kind of operation is, what a wrong answer is, the checksum
-//! of answers. Never does: take the time (`driver.rs` does).
+//! Owns: the kinds of operation, the test of an answer, the checksum of answers. Never does: take
+//! the time (`driver.rs` does).
 
 use crate::data::{Draw, mix};
 use crate::dataset::Dataset;
@@ -15,14 +15,14 @@ use crate::workload::Mix;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Districts that orders are counted in: the first records, as many as two of TPC-C's warehouses
-/// have.
+/// The number of districts that orders are counted in: the first records, as many as two of TPC-C's
+/// warehouses have.
 const DISTRICTS: u64 = 20;
 
-/// Every so many reads, what came back is compared in full.
+/// One answer in this number of reads is compared in full.
 const CHECK_EVERY: u64 = 64;
 
-/// What all clients of a phase share.
+/// The state that all clients of a phase share.
 pub(crate) struct Shared<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) data: &'a Dataset,
@@ -36,11 +36,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) sync: Sync,
     pub(crate) batch: u32,
     pub(crate) scan: Lengths,
-    /// Seconds that inserts live, and whether the store sees to that; else
-    /// each insert removes the record so many before it.
+    /// How long inserted records stay, if not for ever.
     pub(crate) expiry: Option<Expiry>,
-    /// Whether each write makes a new generation of its record. Else all
-    /// have one value, so that contents do not depend on who came last.
+    /// Whether each write makes a new generation of its record. Otherwise all have one value, so
+    /// that contents do not depend on the order of the clients.
     pub(crate) is_versioned: bool,
     /// Whether a record that was inserted may be gone.
     pub(crate) may_miss: bool,
@@ -51,9 +50,9 @@ pub(crate) struct Shared<'a> {
 /// How records vanish.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expiry {
-    /// The store removes them after so many seconds.
+    /// The store removes them after this number of seconds.
     Store(u64),
-    /// The client removes the record so many before the inserted one.
+    /// The client removes the record this number before the inserted one.
     Client(u64),
 }
 
@@ -64,7 +63,7 @@ pub(crate) struct Client<'a> {
     kinds: Vec<(Kind, f64)>,
     draw: Draw,
     keys: Stream,
-    /// Which records are read, if others.
+    /// The stream of the records that are read, if reads have their own.
     read_keys: Option<Stream>,
     generation: u32,
     reads: u64,
@@ -80,8 +79,7 @@ pub(crate) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// A client that draws from a seed of its own. Generations begin above
-    /// `generation`.
+    /// Makes a client that draws from a seed of its own. Generations begin above `generation`.
     pub(crate) fn new(
         shared: &'a Shared<'a>,
         mix: &Mix,
@@ -112,17 +110,17 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// The same, whose reads have draws of their own.
+    /// Returns the client with draws of their own for its reads.
     pub(crate) fn reading(self, read_keys: Option<Stream>) -> Client<'a> {
         Client { read_keys, ..self }
     }
 
-    /// Checksum of all answers so far, in their order.
+    /// Returns the checksum of all answers so far, in their order.
     pub(crate) fn answers(&self) -> u64 {
         self.answers
     }
 
-    /// The newest generation that this client has written.
+    /// Returns the newest generation that this client has written.
     pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
@@ -205,7 +203,7 @@ impl<'a> Client<'a> {
     fn judge(&mut self, number: u64, value: Option<&[u8]>) -> Result<()> {
         let Some(value) = value else {
             self.answer(1);
-            // Another client may still be at its insertion.
+            // Another client may still be inserting it.
             let may_miss =
                 self.shared.may_miss || self.shared.is_shared && self.shared.before <= number;
             return match may_miss {
@@ -243,7 +241,7 @@ impl<'a> Client<'a> {
         let last = &mut self.scratch;
         last.clone_from(&self.key);
         let mut each = |key: &[u8], value: &[u8]| {
-            // Light, or it would be most of what is measured.
+            // The checksum is cheap, or it would be most of the measured time.
             seen = (seen ^ glance(key) ^ glance(value).rotate_left(32))
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15);
             bytes += (key.len() + value.len()) as u64;
@@ -270,7 +268,7 @@ impl<'a> Client<'a> {
         let space = self.space(first);
         let numbers: Vec<u64> = std::iter::once(first)
             .chain((1..self.shared.batch).map(|_| {
-                // All in the space of the first.
+                // All keys are in the space of the first.
                 let number = self.keys.next();
                 let spaces = u64::from(self.shared.spaces);
                 let moved = number - number % spaces + first % spaces;
@@ -322,8 +320,8 @@ impl<'a> Client<'a> {
         shared.store.write(&writes, shared.sync)
     }
 
-    /// The oldest entry of the queue: found by a seek, read and removed. The
-    /// client knows how far it is; what it removed lies before that.
+    /// Takes the oldest entry of the queue: seeks to it, reads and removes it. The seek begins at
+    /// the front that the clients know; the removed entries lie before that.
     fn pop(&mut self) -> Result<()> {
         let shared = self.shared;
         let front = shared.front.load(Ordering::Relaxed);
@@ -357,8 +355,8 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Transactions. They add to numbers at the beginning of values, so that what they leave does not
-/// depend on who came first.
+/// Transactions. They add to numbers at the beginning of values, so that the final contents do not
+/// depend on the order of the clients.
 impl Client<'_> {
     fn count(&mut self) -> Result<()> {
         let record = self.keys.next();
@@ -385,8 +383,8 @@ impl Client<'_> {
         self.transact(&changes, u64::from(self.shared.batch) + 1)
     }
 
-    /// Adds to records, and sets so many new ones, in one transaction. Keys come in one
-    /// order, so that stores that lock them have no deadlocks.
+    /// Adds to records, and sets `new` new ones, in one transaction. Keys come in one order, so
+    /// that stores that lock them have no deadlocks.
     fn transact(&mut self, changes: &BTreeMap<u64, u64>, new: u64) -> Result<()> {
         let shared = self.shared;
         let key = |number: u64| {
@@ -431,8 +429,8 @@ impl Client<'_> {
 }
 
 impl Client<'_> {
-    /// Does an operation of a kind. Returns the number of the record that was
-    /// drawn for it, where it is of one.
+    /// Does an operation of a kind. Returns the number of the record that was drawn, if it is for
+    /// one record.
     pub(crate) fn one(&mut self, kind: Kind) -> Result<Option<u64>> {
         let mut drawn = None;
         match kind {
@@ -473,7 +471,7 @@ impl Worker for Client<'_> {
     }
 }
 
-/// A few bytes of a value, and its length: enough to tell its generations.
+/// Returns a few bytes of a value, and its length: enough to tell its generations apart.
 fn glance(bytes: &[u8]) -> u64 {
     let length = (bytes.len() as u64) << 48;
     let head = bytes.first_chunk().map_or(0, |head| u64::from_le_bytes(*head));

@@ -1,8 +1,8 @@
 //! Bytes of values from an index and a seed, and streams of numbers: the same
 //! on every machine.
 //!
-//! Values are half compressible. Never does: make a key, or remember
-//! anything that was written.
+//! Owns: the pool that values are cut from, half of it compressible, and the
+//! generator of numbers. Never does: make a key, or remember a write.
 
 /// Bytes of random and repeated text that values are cut from. Larger than
 /// the first-level cache, so that a value's bytes cost what an application's do.
@@ -27,7 +27,7 @@ impl Data {
         let mut pool = Vec::with_capacity(POOL_BYTES + value_bytes + 32);
         let mut word = mix(seed);
         while pool.len() < POOL_BYTES + value_bytes {
-            // 16 random bytes, then 16 of which one is random.
+            // 16 random bytes, then 16 bytes that repeat one.
             for _ in 0..2 {
                 word = mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15));
                 pool.extend_from_slice(&word.to_le_bytes());
@@ -37,7 +37,7 @@ impl Data {
         Data { seed, pool, value_bytes }
     }
 
-    /// The value of record `index`, of so many bytes.
+    /// Returns the value of record `index`, `bytes` long.
     pub(crate) fn value_of(&self, index: u64, bytes: usize) -> &[u8] {
         let at = mix(index ^ self.seed.rotate_left(32)) as usize % POOL_BYTES;
         &self.pool[at..at + bytes.min(self.value_bytes)]
@@ -57,13 +57,13 @@ impl Draw {
         self.next() % end
     }
 
-    /// A number in 0.0..1.0.
+    /// Returns a number in 0.0..1.0.
     pub(crate) fn unit(&mut self) -> f64 {
-        // The 53 bits that an f64 holds.
+        // An f64 holds 53 bits.
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Any number.
+    /// Returns any number.
     pub(crate) fn word(&mut self) -> u64 {
         self.next()
     }

@@ -1,15 +1,15 @@
-//! The records of a workload: keys from their numbers, values from number and
-//! generation, the same on every machine.
+//! The records of a workload: keys from their numbers, values from number and generation, the same
+//! on every machine.
 //!
-//! A value begins with its generation, so that any version of it can be told
-//! and checked. Owns: what bytes a record has. Never does: remember what was
-//! written.
+//! A value begins with its generation, so that any version of it can be recognised and checked.
+//!
+//! Owns: the bytes of a record. Never does: remember a write.
 
 use crate::data::{Data, mix};
 use crate::lengths::Lengths;
 use crate::workload::Order;
 
-/// Bytes of the part of a key that tells records apart.
+/// Bytes of the part of a key that is different for each record.
 const HEAD_BYTES: usize = 8;
 
 /// Bytes before a value's text: its generation.
@@ -21,7 +21,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// Bytes before a key's end that are digits of its head, in [`Order::Ranked`].
 const RANK_BYTES: usize = 16;
 
-/// Series of [`Order::Series`].
+/// The number of series of [`Order::Series`].
 const SERIES: u64 = 1000;
 
 /// Makes records.
@@ -31,12 +31,12 @@ pub(crate) struct Dataset {
     key_bytes: usize,
     lengths: Lengths,
     data: Data,
-    /// Distance of two neighbouring records of [`Order::Sorted`] and [`Order::Ranked`].
+    /// The distance of two neighbouring records of [`Order::Sorted`] and [`Order::Ranked`].
     step: u64,
 }
 
 impl Dataset {
-    /// Records with numbers below `capacity`.
+    /// Makes the records with numbers below `capacity`.
     pub(crate) fn new(
         seed: u64,
         order: Order,
@@ -49,24 +49,24 @@ impl Dataset {
         Dataset { seed, order, key_bytes, lengths, data, step }
     }
 
-    /// Bytes of a key.
+    /// Returns the bytes of a key.
     pub(crate) fn key_bytes(&self) -> usize {
         self.key_bytes
     }
 
-    /// Writes the key of record `number` into `key`. Distinct for distinct numbers.
+    /// Writes the key of record `number` into `key`. Distinct numbers have distinct keys.
     pub(crate) fn key(&self, number: u64, key: &mut Vec<u8>) {
         self.finish(self.head(number), key);
     }
 
-    /// Writes a key that no record has, near the one of `number`.
+    /// Writes a key near the one of `number` that no record has.
     pub(crate) fn absent_key(&self, number: u64, key: &mut Vec<u8>) {
         if self.order == Order::Ranked {
             return self.finish(self.head(number) + self.step / 2, key);
         }
         self.finish(self.head(number), key);
-        // Half of the heads' neighbours would do as well, but for the hashed
-        // order, whose heads are all taken. The tail tells them apart.
+        // A neighbour of the head would do as well, but not in the hashed order, whose heads are
+        // all taken. So the tail is different.
         let last = key.len() - 1;
         key[last] ^= 0x80;
     }
@@ -100,13 +100,13 @@ impl Dataset {
         }
     }
 
-    /// Number of the record whose key this is, in [`Order::Sorted`].
+    /// Returns the number of the record with this key, in [`Order::Sorted`].
     pub(crate) fn sorted_number(&self, key: &[u8]) -> Option<u64> {
         let head = u64::from_be_bytes(key.get(..HEAD_BYTES)?.try_into().ok()?);
         head.is_multiple_of(self.step).then(|| head / self.step)
     }
 
-    /// Number of the record whose key this is, in [`Order::Ranked`]; `None` of absent keys.
+    /// Returns the number of the record with this key, in [`Order::Ranked`]; `None` of absent keys.
     pub(crate) fn ranked_number(&self, key: &[u8]) -> Option<u64> {
         let digits = std::str::from_utf8(key.get(..RANK_BYTES)?).ok()?;
         let head = u64::from_str_radix(digits, 16).ok()?;
@@ -116,7 +116,7 @@ impl Dataset {
     /// Writes the value of a record's generation into `value`.
     pub(crate) fn value(&self, number: u64, generation: u32, value: &mut Vec<u8>) {
         let word = mix(number ^ u64::from(generation) << 40);
-        // A ranked record keeps its size in every version.
+        // A ranked record has one size in all versions.
         let length = if self.order == Order::Ranked { mix(number ^ 0x76) } else { word };
         let bytes = (self.lengths.of(length) as usize).max(GENERATION_BYTES);
         value.clear();
@@ -124,12 +124,12 @@ impl Dataset {
         value.extend_from_slice(self.data.value_of(word, bytes - GENERATION_BYTES));
     }
 
-    /// Mean bytes of a record.
+    /// Returns the mean bytes of a record.
     pub(crate) fn record_bytes(&self) -> f64 {
         self.key_bytes as f64 + self.lengths.mean()
     }
 
-    /// Whether `value` is one that the record has had, its generation at most `newest`.
+    /// Returns whether `value` is one that the record has had, its generation at most `newest`.
     pub(crate) fn is_value(
         &self,
         number: u64,

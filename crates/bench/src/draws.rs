@@ -1,10 +1,9 @@
-//! Which record an operation touches: the distributions of the papers, of
-//! YCSB and of db_bench.
+//! The choice of the record that an operation touches: the distributions of the papers, of YCSB and
+//! of db_bench.
 //!
-//! Owns: their names, and streams of records' numbers. Two streams of one seed
-//! give the same numbers, which is how contenders get identical work. No
-//! stream needs memory for each record: the peak of the process is measured.
-//! Never does: make a key.
+//! Owns: their names, and streams of records' numbers. Two streams of one seed give the same
+//! numbers, which is how contenders get identical work. No stream needs memory for each record: the
+//! peak of the process is measured. Never does: make a key.
 
 #[cfg(test)]
 pub(crate) mod chi_square;
@@ -33,20 +32,19 @@ pub(crate) enum Draws {
     Sequential,
     /// Every record once, in random order; the same order again after the last.
     Shuffled,
-    /// Any record alike.
+    /// All records with equal probability.
     Uniform,
-    /// Zipf, record 0 the most popular, then record 1: popular records are
-    /// neighbours wherever numbers are in key order (YCSB's "zipfian").
+    /// Zipf, record 0 the most popular, then record 1: popular records are neighbours where numbers
+    /// are in key order (YCSB's "zipfian").
     Zipfian(f64),
-    /// Zipf over as many ranks as there are records, each rank's record
-    /// chosen by a hash: popular records lie all over the key space. Some
-    /// records share ranks, and some third of them have none.
+    /// Zipf over as many ranks as there are records, each rank's record chosen by a hash: popular
+    /// records lie all over the key space. Some records share ranks, and about a third of them have
+    /// none.
     Scattered(f64),
-    /// The same over ten billion ranks, whatever the number of records
-    /// (YCSB's "scrambled zipfian", its default). The head is lighter than
-    /// that of [`Draws::Scattered`], 3.8 % for the first record instead of
-    /// 6.5 % of a million, and no record is left out: most ranks are cold ones
-    /// that fall on all records alike.
+    /// [`Draws::Scattered`] over ten billion ranks, whatever the number of records (YCSB's
+    /// "scrambled zipfian", its default). The head is lighter, 3.8 % for the first record instead
+    /// of 6.5 % of a million, and no record is left out: most ranks are cold, and fall on all
+    /// records alike.
     Scrambled(f64),
     /// Zipf over recency: the record that was loaded or inserted last is the
     /// most popular (YCSB's "latest", L2SM's skewed-latest zipf).
@@ -60,7 +58,7 @@ pub(crate) enum Draws {
 }
 
 impl Draws {
-    /// The words that name one, for messages.
+    /// The words that name distributions, for messages.
     pub(crate) const WORDS: &str = "sequential, shuffled, uniform, zipfian(0.99), \
         scattered(0.99), scrambled(0.99), latest(0.99), normal(0.05), hot_ranges";
 }
@@ -125,21 +123,21 @@ impl fmt::Display for Draws {
     }
 }
 
-/// Numbers of records, from a distribution and a seed.
+/// A stream of records' numbers, from a distribution and a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     shape: Shape,
-    /// Records that are there.
+    /// The number of records that exist.
     count: u64,
-    /// Records that hashes spread over, those yet to be inserted among them.
+    /// The number of records that hashes spread over, future inserts among them.
     space: u64,
     draw: Draw,
-    /// The next place of an order, and how far it is to the one after.
+    /// The next place of an order, and the distance to the one after.
     place: u64,
     step: u64,
 }
 
-/// What a distribution needs to draw.
+/// The state that a distribution needs to draw.
 #[derive(Clone, Debug)]
 enum Shape {
     Sequential,
@@ -152,7 +150,7 @@ enum Shape {
     HotRanges(Box<HotRanges>),
 }
 
-/// How the first records got there: `None` in order of their numbers.
+/// The order in which the first records were loaded: `None` in order of their numbers.
 #[derive(Clone, Debug)]
 struct Load {
     count: u64,
@@ -160,8 +158,8 @@ struct Load {
 }
 
 impl Stream {
-    /// A stream over `count` records. `load_seed` fixes the order of a load
-    /// by [`Draws::Shuffled`], which is the same for all streams of a data set.
+    /// Makes a stream over `count` records. `load_seed` fixes the order of a load by
+    /// [`Draws::Shuffled`], which is the same for all streams of a data set.
     pub(crate) fn new(draws: Draws, count: u64, load_seed: u64, seed: u64) -> Stream {
         let count = count.max(1);
         let load = || Load { count, order: Some(Order::new(count, load_seed)) };
@@ -179,13 +177,14 @@ impl Stream {
         Stream { shape, count, space: count, draw: Draw::new(seed), place: 0, step: 1 }
     }
 
-    /// For one client of several: orders give it only the places `first`,
-    /// `first + step` ... (other draws are parted by seed).
+    /// Returns the stream of one client of several: orders give it only the places `first`, `first
+    /// + step` ... (other draws differ by seed).
     pub(crate) fn every(self, first: u64, step: u64) -> Stream {
         Stream { place: first, step, ..self }
     }
 
-    /// Where records were loaded in order of their numbers: "latest" follows that.
+    /// Returns the stream for records loaded in order of their numbers: "latest" follows that
+    /// order.
     pub(crate) fn loaded_in_sequence(mut self) -> Stream {
         if let Shape::Latest(_, load) = &mut self.shape {
             load.order = None;
@@ -193,16 +192,15 @@ impl Stream {
         self
     }
 
-    /// Where there will be `count` records at the end: hashed draws then give
-    /// a record the same popularity before and after the others come, and
-    /// draw again while it is not there.
+    /// Returns the stream for `count` records at the end: hashed draws then give a record the same
+    /// popularity before and after the others are inserted, and draw again while it does not exist.
     pub(crate) fn expecting(self, count: u64) -> Stream {
         Stream { space: count.max(self.space), ..self }
     }
 
-    /// Takes in that records up to `count` have been inserted. Popularity
-    /// stays with its record, but in "latest", and in "normal", whose middle
-    /// moves. Hot ranges stay those of the load.
+    /// Extends the stream to the records up to `count`, which have been inserted. Popularity stays
+    /// with its record, except in "latest", and in "normal", whose middle moves. Hot ranges stay
+    /// those of the load.
     pub(crate) fn grow(&mut self, count: u64) {
         if count <= self.count {
             return;
@@ -213,11 +211,11 @@ impl Stream {
         }
     }
 
-    /// The next record's number.
+    /// Returns the next record's number.
     pub(crate) fn next(&mut self) -> u64 {
         let Stream { shape, count, space, draw, place, step } = self;
         let mut at = || {
-            // A division costs more than all else here.
+            // A division costs more than the rest of a draw.
             let at = if *place < *count { *place } else { *place % *count };
             *place += *step;
             at
@@ -246,7 +244,7 @@ impl Stream {
 }
 
 impl Load {
-    /// The record that came at `place`, from 0; inserts follow the load.
+    /// Returns the record that was inserted at `place`, from 0; inserts follow the load.
     fn number(&self, place: u64) -> u64 {
         match &self.order {
             Some(order) if place < self.count => order.at(place),
@@ -255,7 +253,7 @@ impl Load {
     }
 }
 
-/// A standard normal number (Box and Muller).
+/// Returns a standard normal number (Box and Muller).
 fn normal(draw: &mut Draw) -> f64 {
     let radius = (-2.0 * (1.0 - draw.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * draw.unit()).cos()
@@ -268,7 +266,7 @@ mod tests {
     const COUNT: u64 = 10_000;
     const DRAWN: usize = 200_000;
 
-    /// How often each record was drawn.
+    /// Counts how often each record was drawn.
     fn histogram(stream: &mut Stream) -> Vec<u64> {
         let mut counts = vec![0; stream.count as usize];
         (0..DRAWN).for_each(|_| counts[stream.next() as usize] += 1);
@@ -283,7 +281,7 @@ mod tests {
         count as f64 / DRAWN as f64
     }
 
-    /// The exact share of rank 0.
+    /// Returns the exact share of rank 0.
     fn first_share(count: u64, theta: f64) -> f64 {
         1.0 / (1..=count).map(|i| (i as f64).powf(-theta)).sum::<f64>()
     }
@@ -339,7 +337,7 @@ mod tests {
         assert!(hot.iter().any(|&i| i < 5000) && hot.iter().any(|&i| 5000 <= i), "{hot:?}");
         counts.sort_unstable_by(|a, b| b.cmp(a));
         near(share(counts[0]), first_share(COUNT, 0.99), 0.05);
-        // The second of a zipf of .99 has about half of the first.
+        // The second record of a zipf of .99 has about half of the first one's share.
         near(share(counts[1]) / share(counts[0]), 0.503, 0.1);
         // Ranks fall on records like balls in bins: a share of 1/e gets none.
         let none = counts.iter().filter(|count| **count == 0).count() as f64;
@@ -354,8 +352,8 @@ mod tests {
         counts.sort_unstable_by(|a, b| b.cmp(a));
         near(share(counts[0]), 1.0 / 26.469, 0.05);
         near(share(counts[1]), 1.0 / 26.469 / 2f64.powf(0.99), 0.05);
-        // Ranks beyond ten times the records, spread evenly, are half of all
-        // draws: 10 a record of 20 on average. None is left out.
+        // Ranks beyond ten times the records, spread evenly, are half of all draws: 10 a record of
+        // 20 on average. No record is left out.
         assert!(counts.iter().all(|count| 0 < *count));
     }
 

@@ -9,15 +9,15 @@ use crate::store::Result;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// Percentiles that curves are drawn through. Those that less than one
-/// operation lies above say nothing and are left out.
+/// The percentiles that curves are drawn through. A percentile with less than one operation above
+/// it says nothing and is left out.
 const CURVE: [f64; 17] = [
     0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99, 99.999,
 ];
 
-/// A distribution of latencies, three digits, up to ten minutes; 250 KB, of
-/// which what is never recorded is never touched.
+/// A distribution of latencies, three digits, up to ten minutes. It takes 250 KB; buckets that are
+/// never recorded are never touched.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies(Histogram<u64>);
 
@@ -30,12 +30,12 @@ impl Latencies {
         self.0.saturating_record(ns);
     }
 
-    /// All of them added up, in seconds.
+    /// Returns the sum of all latencies, in seconds.
     pub(crate) fn sum_s(&self) -> f64 {
         self.0.mean() * self.0.len() as f64 / 1e9
     }
 
-    /// Takes in another's.
+    /// Adds another distribution.
     pub(crate) fn add(&mut self, other: &Latencies) -> Result<()> {
         Ok(self.0.add(&other.0)?)
     }
@@ -44,15 +44,15 @@ impl Latencies {
         self.0.len()
     }
 
-    /// The latency that this share of operations does not exceed, in
-    /// microseconds: the top of the histogram's bucket, 0.1 % wide. 1 is the longest.
+    /// Returns the latency that this share of operations does not exceed, in microseconds: the top
+    /// of the histogram's bucket, 0.1 % wide. 1 is the longest.
     pub(crate) fn quantile_us(&self, quantile: f64) -> f64 {
         self.0.value_at_quantile(quantile) as f64 / 1000.0
     }
 
-    /// As run files keep it.
+    /// Returns the summary that run files keep.
     pub(crate) fn summary(&self) -> record::Latency {
-        // 0.999, since 1 - 0.9 is not a tenth to a float.
+        // The limit is 0.999, since 1 - 0.9 is not a tenth to a float.
         let above = |percentile: f64| self.count() as f64 * (1.0 - percentile / 100.0);
         let tells = |percentile: &f64| 0.999 <= above(*percentile);
         let shown = CURVE.into_iter().filter(tells).chain([100.0]);
@@ -90,7 +90,7 @@ impl ByKind {
         Ok(())
     }
 
-    /// Takes in another's.
+    /// Adds the latencies of another.
     pub(crate) fn add(&mut self, other: &ByKind) -> Result<()> {
         for (ours, others) in self.0.iter_mut().zip(&other.0) {
             match (ours, others) {
@@ -102,22 +102,22 @@ impl ByKind {
         Ok(())
     }
 
-    /// Of one kind, if any was done.
+    /// Returns the latencies of one kind, if any was done.
     pub(crate) fn get(&self, kind: Kind) -> Option<&Latencies> {
         self.0[kind as usize].as_deref()
     }
 
-    /// The kinds that were done.
+    /// Returns the kinds that were done.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Kind, &Latencies)> {
         Kind::ALL.into_iter().filter_map(|kind| Some((kind, self.get(kind)?)))
     }
 
-    /// Summaries by the kinds' names.
+    /// Returns summaries by the kinds' names.
     pub(crate) fn summaries(&self) -> BTreeMap<String, record::Latency> {
         self.iter().map(|(kind, l)| (kind.name().to_owned(), l.summary())).collect()
     }
 
-    /// Of all kinds together.
+    /// Returns the latencies of all kinds together.
     #[cfg(test)]
     pub(crate) fn all(&self) -> Result<Latencies> {
         let mut all = Latencies::new()?;

@@ -1,4 +1,4 @@
-//! How long values and scans are: the distributions of lengths.
+//! The distributions of lengths: of values, and of scans.
 //!
 //! Owns: their names, their draws and their means. Never does: make a value.
 
@@ -11,27 +11,29 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) enum Lengths {
-    /// All the same: `100`.
+    /// One length: `100`.
     Fixed(u64),
-    /// Any from the first to the second alike, both among them: `256..1024`.
+    /// All lengths from the first to the second with equal probability, both
+    /// included: `256..1024`.
     Uniform(u64, u64),
     /// Generalised Pareto from 0, rounded up: `pareto(0.2615, 25.45, max=1024)`
-    /// with shape and scale. What would be longer is `max`: a shape of 1 or
-    /// more has no mean of its own, and of scans the paper says that long
-    /// ones are cut (Cao, Dong, Vemuri, Du: "Characterizing, Modeling, and
-    /// Benchmarking RocksDB Key-Value Workloads at Facebook", FAST 2020).
+    /// with shape and scale. Longer lengths become `max`: a shape of 1 or more
+    /// has no mean of its own, and the paper says that long scans are cut (Cao,
+    /// Dong, Vemuri, Du: "Characterizing, Modeling, and Benchmarking RocksDB
+    /// Key-Value Workloads at Facebook", FAST 2020).
     Pareto {
-        /// How heavy the tail is; above 0.
+        /// The weight of the tail; above 0.
         shape: f64,
-        /// Of the body; above 0.
+        /// The scale of the body; above 0.
         scale: f64,
-        /// The longest.
+        /// The longest length.
         max: u64,
     },
 }
 
 impl Lengths {
-    /// The length that a random word stands for: at least 1, unless fixed at less.
+    /// Returns the length that a random word gives: at least 1, unless fixed at
+    /// less.
     pub(crate) fn of(&self, word: u64) -> u64 {
         match *self {
             Lengths::Fixed(length) => length,
@@ -46,7 +48,7 @@ impl Lengths {
         }
     }
 
-    /// The longest there is.
+    /// Returns the longest length.
     pub(crate) fn max(&self) -> u64 {
         match *self {
             Lengths::Fixed(length) => length,
@@ -54,7 +56,7 @@ impl Lengths {
         }
     }
 
-    /// The mean, what is cut at the longest included.
+    /// Returns the mean; lengths that are cut count as the longest.
     pub(crate) fn mean(&self) -> f64 {
         match *self {
             Lengths::Fixed(length) => length as f64,
@@ -164,7 +166,8 @@ mod tests {
             assert_eq!(drawn.iter().max(), Some(&lengths.max()), "{word}");
             assert!(drawn.iter().all(|length| 1 <= *length));
             let mean = drawn.iter().sum::<u64>() as f64 / DRAWN as f64;
-            // Half a percent is the sample's own error of the widest of them.
+            // Half a percent is the sample's own error for the widest
+            // distribution.
             let off = mean / lengths.mean() - 1.0;
             assert!(off.abs() < 0.02, "{word}: {mean} for {}", lengths.mean());
         }
@@ -184,7 +187,7 @@ mod tests {
     fn pareto_has_the_shares_of_its_law() {
         for (shape, scale) in [(0.2615, 25.45), (2.517, 14.236)] {
             let lengths = Lengths::Pareto { shape, scale, max: 1 << 40 };
-            // Up to and with each end, and beyond the last.
+            // The shares up to and with each end, and beyond the last.
             let ends = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 100, 200];
             let upto = |n: u64| 1.0 - (1.0f64 + shape * n as f64 / scale).powf(-1.0 / shape);
             let mut counts = [0; 13];

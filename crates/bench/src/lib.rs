@@ -1,12 +1,12 @@
-//! Benchmarks: the same workloads on any store behind one trait, each run in
-//! a process of its own, engines in turn.
+//! Benchmarks: the same workloads on any store behind one trait, each run in a process of its own,
+//! engines in turn.
 //!
-//! Workload files say what is run; among them are the experiments of the papers behind
-//! Windrow's policies, with what the papers claim.
+//! A workload file names the phases of a run. Among the files are the experiments of the papers
+//! behind Windrow's policies, with the papers' claims.
 //!
-//! Owns: the generators, the workloads, the measuring of a process, the report.
-//! Never does: tune a store (its adapter does, and says how), or judge a
-//! figure from one run: rounds are interleaved, and ratios are taken per round.
+//! Owns: the generators, the workloads, the measuring of a process, the report. Never does: tune a
+//! store (its adapter does, and says how), or judge a figure from one run: rounds are interleaved,
+//! and ratios are taken per round.
 
 mod args;
 mod call;
@@ -44,9 +44,9 @@ This was a test of the benchmark: everything ran, on so little data that the fig
 any engine. `run` measures; `claims` measures what README says.
 ";
 
-/// The benchmark of these engines in turn, as `windrow-bench` and `windrow-bench-peers`
-/// run it. `args` are what follows the program's name. Returns the exit code: 0, 1 after
-/// an error or a wrong answer, 2 for wrong arguments.
+/// Runs the benchmark of these engines in turn, as `windrow-bench` and `windrow-bench-peers` do.
+/// `args` are the words after the program's name. Returns the exit code: 0, 1 after an error or a
+/// wrong answer, 2 for wrong arguments.
 pub fn run(engines: &[Engine], args: &[String]) -> i32 {
     if args.is_empty() || args.iter().any(|a| a == "--help" || a == "-h") {
         let printed = output::exit_code("windrow-bench", output::print(format_args!("{USAGE}\n")));
@@ -91,7 +91,7 @@ fn show(name: &str) -> Result<()> {
     output::print(text)
 }
 
-/// A new run.
+/// Begins a new run.
 fn begin(engines: &[Engine], command: &[String], args: &RunArgs) -> Result<()> {
     let head = runner::head(args, engines, &args::without_places(command))?;
     args.notes.iter().for_each(output::note);
@@ -108,7 +108,7 @@ fn begin(engines: &[Engine], command: &[String], args: &RunArgs) -> Result<()> {
     finish(args, runner, head, &path)
 }
 
-/// Goes on with a run: what its lines have is not done again.
+/// Resumes a run: units whose lines it has are not run again.
 #[allow(clippy::disallowed_methods, reason = "the user's file of results")]
 fn resume(engines: &[Engine], path: &Path, dir: Option<PathBuf>) -> Result<()> {
     let name = path.display().to_string();
@@ -122,7 +122,7 @@ fn resume(engines: &[Engine], path: &Path, dir: Option<PathBuf>) -> Result<()> {
     };
     args.dir = dir.or(args.dir);
     let file = File::options().append(true).open(path)?;
-    // What was killed may have left half a line.
+    // A killed run may have left half a line.
     file.set_len(text.rfind('\n').map_or(0, |end| end as u64 + 1))?;
     output::note(format_args!(
         "windrow-bench: {} of the run's lines are there already",
@@ -131,7 +131,7 @@ fn resume(engines: &[Engine], path: &Path, dir: Option<PathBuf>) -> Result<()> {
     finish(&args, Runner::new(&args, file, run.phases)?, run.head, path)
 }
 
-/// Runs what is left, and prints the tables.
+/// Runs the units that are left, and prints the tables.
 fn finish(args: &RunArgs, runner: Runner<'_>, head: Head, path: &Path) -> Result<()> {
     let (phases, end) = runner.run().map_err(|error| {
         format!(
@@ -151,7 +151,8 @@ fn finish(args: &RunArgs, runner: Runner<'_>, head: Head, path: &Path) -> Result
         About::Claims => tables + &claims::compared(&claims::claims(), &run.phases),
     };
     let printed = output::print(told + &last);
-    // First: a checksum that differs is a failure whether or not anybody reads the tables.
+    // The checksums come first: one that differs is a failure whether or not anybody reads the
+    // tables.
     match disagreements {
         0 => printed,
         n => Err(format!("{n} checksums differ between contenders: see above").into()),

@@ -1,4 +1,4 @@
-//! What a run says of where and when it ran.
+//! The description of the machine and the time of a run.
 //!
 //! Owns: reading the machine's description. Never does: measure.
 
@@ -8,7 +8,8 @@ use crate::record::Machine;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// This machine; `dir` is where databases are made. Unknown things are empty.
+/// Describes this machine; `dir` is the directory of the databases. Unknown
+/// values are empty.
 pub(crate) fn describe(dir: &Path) -> Machine {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let after_colon = |text: &str, name: &str| {
@@ -27,7 +28,7 @@ pub(crate) fn describe(dir: &Path) -> Machine {
     }
 }
 
-/// The type of the mount with the longest path above `dir`.
+/// Returns the type of the mount with the longest path above `dir`.
 fn file_system(mounts: &str, dir: &Path) -> String {
     let dir = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     let fields = mounts.lines().filter_map(|line| {
@@ -38,13 +39,13 @@ fn file_system(mounts: &str, dir: &Path) -> String {
     above.max_by_key(|(path, _)| path.len()).map_or(String::new(), |(_, kind)| kind.to_owned())
 }
 
-/// The time, UTC, as in `2026-11-20T16:40:00Z`.
+/// Returns the time, UTC, as in `2026-11-20T16:40:00Z`.
 pub(crate) fn utc_now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     utc(since.as_secs())
 }
 
-/// Seconds since 1970 as text, by the Gregorian calendar.
+/// Formats seconds since 1970 as text, by the Gregorian calendar.
 fn utc(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (mut year, mut day) = (1970, days);

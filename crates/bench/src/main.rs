@@ -1,5 +1,7 @@
-//! `windrow-bench`: the benchmark on Windrow alone. `windrow-bench-peers` has it on other
-//! engines, too.
+//! `windrow-bench`: the benchmark on Windrow alone. `windrow-bench-peers` runs it on other engines,
+//! too.
+//!
+//! Owns: nothing: it hands the engine and the arguments to the library. Never does: measure.
 
 use windrow_bench::store::windrow::ENGINE;
 

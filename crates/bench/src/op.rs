@@ -1,17 +1,17 @@
-//! The kinds of operation that clients do and latencies are kept of.
+//! The kinds of operation: clients do them, and latencies are kept for each.
 //!
-//! Owns: their names. Never does: them (`client.rs` does).
+//! Owns: their names. Never does: an operation (`client.rs` does).
 
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Sets a key that may be there.
+    /// Sets a key that may exist.
     Put,
-    /// Sets a key that was never there: the next record's.
+    /// Sets a key that never existed: the next record's.
     Insert,
-    /// Reads a key that is there, as far as deletes have left it.
+    /// Reads a key that exists, unless it was deleted.
     Get,
-    /// Reads a key that was never there.
+    /// Reads a key that never existed.
     Absent,
     /// Seeks to a key and reads on.
     Scan,
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     MultiGet,
     /// Sets several keys at once, all or none.
     Batch,
-    /// Takes the oldest entry of a queue: seeks to where it should be, reads it, removes it.
+    /// Takes the oldest entry of a queue: seeks to its place, reads it, removes it.
     Pop,
     /// Adds one to a record, in a transaction.
     Count,
@@ -35,10 +35,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// How many there are.
+    /// The number of kinds.
     pub(crate) const COUNT: usize = 13;
 
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub(crate) const ALL: [Kind; Kind::COUNT] = [
         Kind::Put,
         Kind::Insert,
@@ -55,7 +55,7 @@ impl Kind {
         Kind::Order,
     ];
 
-    /// As workload files and reports call it.
+    /// Returns its name in workload files and reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Put => "put",

@@ -1,14 +1,15 @@
 //! Standard output, which results are printed to, and standard error, for
 //! notes: either may be closed or full.
 //!
-//! Owns: that neither is a panic. A reader that has had enough is no failure;
-//! a device that is full is one, and says so.
+//! Owns: the outcome of a failed write. A reader that has closed the pipe is no
+//! failure; a full device is one, and says so. Never does: panic where a stream
+//! is closed or full.
 
 use crate::store::Result;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
-/// The reader of standard output has had enough.
+/// The error of a standard output that its reader has closed.
 #[derive(Debug)]
 struct Closed;
 
@@ -23,7 +24,7 @@ impl std::error::Error for Closed {}
 /// Prints text as it is.
 ///
 /// # Errors
-/// What the system said; that the reader is gone is told apart by [`exit_code`].
+/// The system's; [`exit_code`] tells a closed reader apart.
 pub(crate) fn print(text: impl Display) -> Result<()> {
     let mut out = io::stdout().lock();
     match write!(out, "{text}").and_then(|()| out.flush()) {
@@ -39,7 +40,8 @@ pub(crate) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// The exit code of a command of this name, whose error goes to standard error.
+/// Returns the exit code of a command of this name; its error goes to standard
+/// error.
 pub(crate) fn exit_code(name: &str, done: Result<()>) -> i32 {
     match done {
         Ok(()) => 0,

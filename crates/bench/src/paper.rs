@@ -17,7 +17,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Paper {
-    /// What commands call it: the name of its folder.
+    /// Its name in commands: the name of its folder.
     #[serde(skip)]
     pub(crate) key: String,
     pub(crate) name: String,
@@ -31,28 +31,28 @@ pub(crate) struct Paper {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
-    /// `run PAPER:ID` runs it.
+    /// The name that `run PAPER:ID` takes.
     pub(crate) id: String,
-    /// As the paper calls it: `Fig. 3b`.
+    /// Its name in the paper: `Fig. 3b`.
     pub(crate) is: String,
-    /// In a line.
+    /// The comparison, in a line.
     pub(crate) compares: String,
     /// The paper's experiment that shows it.
     run: Option<String>,
     /// Another command that shows it.
     command: Option<String>,
-    /// Why nothing shows it.
+    /// The reason why nothing shows it.
     none: Option<String>,
     /// The experiment's cases that it needs; all of them if empty.
     #[serde(default)]
     pub(crate) cases: Vec<String>,
-    /// As the paper draws it.
+    /// Its form as a picture in the paper.
     pub(crate) picture: Option<Shown>,
-    /// As the paper's table has it.
+    /// Its form as a table in the paper.
     pub(crate) table: Option<Shown>,
 }
 
-/// How a row is shown.
+/// The way in which a row is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By<'a> {
     /// By an experiment of this name.
@@ -64,7 +64,7 @@ pub(crate) enum By<'a> {
 }
 
 impl Row {
-    /// What shows it.
+    /// Returns the way in which it is shown.
     pub(crate) fn by(&self) -> By<'_> {
         match (&self.run, &self.command, &self.none) {
             (Some(run), ..) => By::Run(run),
@@ -125,12 +125,12 @@ impl Paper {
         Ok(())
     }
 
-    /// What an experiment of it is called in commands and results.
+    /// Returns the name of one of its experiments in commands and results.
     pub(crate) fn experiment_name(&self, experiment: &str) -> String {
         format!("{}/{experiment}", self.key)
     }
 
-    /// Its experiments at a scale.
+    /// Returns its experiments at a scale.
     pub(crate) fn workloads(&self, scale: Scale) -> Result<Vec<Workload>, String> {
         let parsed =
             experiments(&self.key).into_iter().map(|(name, text)| parse(&name, text, scale));
@@ -138,7 +138,7 @@ impl Paper {
     }
 }
 
-/// All of them.
+/// Returns all papers.
 #[allow(clippy::expect_used, reason = "the files are compiled in, and tested")]
 pub(crate) fn all() -> Vec<Paper> {
     let parsed = catalogue::indexes().map(|(key, text)| Paper::parse(key, text));
@@ -148,7 +148,7 @@ pub(crate) fn all() -> Vec<Paper> {
 /// An experiment by its name, and the cases that are asked for: all of them if there are none.
 pub(crate) type Asked = (String, Vec<String>);
 
-/// What a name on the command line asks for. `None` if it is not of papers.
+/// Returns the experiments that a name on the command line asks for; `None` if it names no paper.
 ///
 /// # Errors
 /// A sentence, if the paper has no such row, or one that has no experiment.
@@ -180,13 +180,13 @@ pub(crate) fn asked(name: &str) -> Result<Option<Vec<Asked>>, String> {
     }
 }
 
-/// The names of all papers' experiments.
+/// Returns the names of all papers' experiments.
 pub(crate) fn experiment_names() -> Vec<String> {
     let of = |paper: &Paper| experiments(&paper.key).into_iter().map(|(name, _)| name);
     all().iter().flat_map(of).collect()
 }
 
-/// The rows of all papers, as `list papers` prints them.
+/// Returns the rows of all papers, as `list papers` prints them.
 pub(crate) fn listed() -> String {
     let mut text = String::new();
     for paper in all() {
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn mistakes_of_an_index_are_named() {
-        // It has no cases.
+        // The experiment has no cases.
         let (name, experiment) = ("autumn", "ycsb");
         let index = |row: &str| {
             format!(

@@ -1,5 +1,5 @@
-//! What the operating system says about this process and a directory, and
-//! the one stopwatch of the benchmarks.
+//! The operating system's counts for this process and a directory, and the one
+//! stopwatch of the benchmarks.
 //!
 //! Owns: reading `/proc/self` and the time. Never does: interpret a figure.
 
@@ -26,7 +26,7 @@ impl std::ops::AddAssign for Traffic {
 }
 
 impl Traffic {
-    /// So far (zeros where `/proc` is missing).
+    /// Returns the traffic so far (zeros where `/proc` is missing).
     pub(crate) fn now() -> Traffic {
         let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
         Traffic {
@@ -48,19 +48,20 @@ fn field(text: &str, name: &str) -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Most memory this process has held resident, in bytes (0 where unknown).
+/// Returns the most memory that this process has held resident, in bytes (0
+/// where unknown).
 pub(crate) fn peak_rss_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     field(&text, "VmHWM:") * 1024
 }
 
-/// Makes [`peak_rss_bytes`] count from now on (where the kernel lets it).
+/// Makes [`peak_rss_bytes`] count from now on (where the kernel allows it).
 pub(crate) fn reset_peak_rss() {
-    // Refused in some containers: the peak is then of the whole process.
+    // Some containers refuse this: the peak is then of the whole process.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Processor seconds that this process has used, of all threads.
+/// Returns the processor seconds that all threads of this process have used.
 pub(crate) fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The fields after the name, which is in parentheses and may hold spaces.
@@ -71,7 +72,7 @@ pub(crate) fn cpu_s() -> f64 {
     total / 100.0
 }
 
-/// Bytes that the files of a directory take on the device.
+/// Returns the bytes that the files of a directory take on the device.
 pub(crate) fn disk_bytes(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
@@ -83,7 +84,7 @@ pub(crate) fn disk_bytes(dir: &Path) -> u64 {
     entries.flatten().map(bytes).sum()
 }
 
-/// Bytes as MiB.
+/// Returns bytes as MiB.
 pub(crate) fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
@@ -97,7 +98,8 @@ impl Stopwatch {
         Stopwatch(Instant::now())
     }
 
-    /// Time since the start, or since the last lap, which ends here.
+    /// Returns the time since the start, or since the last lap, and begins a
+    /// new lap.
     pub(crate) fn lap(&mut self) -> Duration {
         let now = Instant::now();
         let lap = now - self.0;

@@ -1,4 +1,4 @@
-//! How far a run is: a bar on a terminal, lines elsewhere, on stderr.
+//! The progress of a run: a bar on a terminal, lines elsewhere, on stderr.
 //!
 //! Owns: the words and the time that is left. Never does: decide what runs, or
 //! touch stdout, where results go.
@@ -18,15 +18,15 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar over this many units.
+    /// Makes a bar over this many units.
     pub(crate) fn new(units: usize) -> Progress {
         let total = units as u64;
         let bar = io::stderr().is_terminal().then(|| bar(total));
         Progress { bar, total, begun: 0 }
     }
 
-    /// A unit begins, and so the one before it is done; `what` says which, as
-    /// in `ycsb round 1 rocksdb`.
+    /// Begins a unit, which ends the one before it; `what` names it, as in
+    /// `ycsb round 1 rocksdb`.
     pub(crate) fn next(&mut self, what: &str) {
         self.begun += 1;
         match &self.bar {
@@ -64,14 +64,15 @@ fn bar(total: u64) -> ProgressBar {
     bar
 }
 
-/// The line off a terminal: `3/48 ycsb round 1 rocksdb`.
+/// Returns the line for an output that is no terminal: `3/48 ycsb round 1
+/// rocksdb`.
 fn line(begun: u64, total: u64, what: &str) -> String {
     format!("{begun}/{total} {what}")
 }
 
-/// What is left if units go on taking as long as those that are done took on
-/// average. Units differ by minutes: the bar's own estimate, which looks at the
-/// last seconds only, would jump with each.
+/// Returns the time that is left if the other units take as long as those
+/// before them took on average. Units differ by minutes: the bar's own
+/// estimate, which looks at the last seconds only, would jump with each.
 fn left(elapsed: Duration, done: u64, total: u64) -> String {
     if done == 0 {
         return String::new();

@@ -19,7 +19,7 @@ pub(crate) enum Line {
     End(End),
 }
 
-/// What was run, on what.
+/// The description of a run: its command, its workloads, its contenders and the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Head {
     /// Version of these lines; 1.
@@ -31,8 +31,8 @@ pub(crate) struct Head {
     pub(crate) seed: u64,
     /// `quick`, `reduced` or `full`.
     pub(crate) scale: String,
-    /// Memory budget, background threads and so on, where the command
-    /// overrides what workloads say.
+    /// Memory budget, background threads and so on, where the command overrides the workloads'
+    /// values.
     pub(crate) overrides: BTreeMap<String, String>,
     pub(crate) contenders: Vec<Contender>,
     pub(crate) workloads: Vec<Workload>,
@@ -42,13 +42,13 @@ pub(crate) struct Head {
 /// A store under one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Contender {
-    /// As on the command line: `windrow`, `windrow:leveled`, `rocksdb:pipelined`.
+    /// Its name on the command line: `windrow`, `windrow:leveled`, `rocksdb:pipelined`.
     pub(crate) name: String,
     pub(crate) engine: String,
     pub(crate) version: String,
-    /// What its adapter sets and why.
+    /// The settings of its adapter and their reasons.
     pub(crate) tuning: String,
-    /// Whether it can pass the page cache by.
+    /// Whether it can bypass the page cache.
     pub(crate) direct_io: bool,
 }
 
@@ -92,23 +92,22 @@ pub(crate) struct Phase {
     pub(crate) clients: u32,
     /// Operations done.
     pub(crate) ops: u64,
-    /// Numbers with their units in their names: `kops_per_s`, `seconds`,
-    /// `drain_s`, `cpu_us_per_op`, `peak_rss_mib`, `device_read_mib`,
-    /// `device_written_mib`, `write_amplification`, `read_amplification`,
-    /// `space_amplification`, `space_while_writing` (a mean), `space_while_writing_max`,
-    /// `disk_mib`, `disk_peak_mib`, `open_ms`, `blocks_per_get`,
-    /// `blocks_read_per_get`, `false_positives_per_get`, `level1_hits_per_get`, `paused_s`, `pauses`, `stalled_s`,
-    /// those of `child/measure.rs` on the tree, and those of estimates.
+    /// Figures with their units in their names: `kops_per_s`, `seconds`, `drain_s`,
+    /// `cpu_us_per_op`, `peak_rss_mib`, `device_read_mib`, `device_written_mib`,
+    /// `write_amplification`, `read_amplification`, `space_amplification`, `space_while_writing` (a
+    /// mean), `space_while_writing_max`, `disk_mib`, `disk_peak_mib`, `open_ms`, `blocks_per_get`,
+    /// `blocks_read_per_get`, `false_positives_per_get`, `level1_hits_per_get`, `paused_s`,
+    /// `pauses`, `stalled_s`, those of `child/measure.rs` on the tree, and those of estimates.
     pub(crate) figures: BTreeMap<String, f64>,
-    /// By the kind of operation.
+    /// Latencies by the kind of operation.
     pub(crate) latencies: BTreeMap<String, Latency>,
-    /// Of closed loops of a second and more, and of open loops.
+    /// The timeline of closed loops of a second and more, and of open loops.
     pub(crate) timeline: Option<Timeline>,
     /// Operations per second sent, in the open loop.
     pub(crate) rate_per_s: Option<f64>,
-    /// Checksum of all answers, where operations have one order.
+    /// The checksum of all answers, where operations have one order.
     pub(crate) answers: Option<String>,
-    /// Checksum of the final contents.
+    /// The checksum of the final contents.
     pub(crate) contents: Option<String>,
     /// Whether the workload asked for direct I/O and the store had none: its
     /// files were dropped from the page cache before reads instead.
@@ -134,7 +133,7 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// The latency at a percentile of the curve, or at the next one that the curve has.
+    /// Returns the latency at a percentile of the curve, or at the next one that the curve has.
     pub(crate) fn at(&self, percentile: f64) -> f64 {
         self.curve.iter().find(|(known, _)| percentile <= *known).map_or(self.max, |(_, us)| *us)
     }
@@ -150,10 +149,10 @@ pub(crate) struct Timeline {
     pub(crate) longest_gap_ms: f64,
 }
 
-/// How the run ended.
+/// The end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct End {
     pub(crate) seconds: f64,
-    /// Answers or contents that differ between contenders; empty if all is well.
+    /// Answers or contents that differ between contenders; empty if there is no difference.
     pub(crate) disagreements: Vec<String>,
 }

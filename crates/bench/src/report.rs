@@ -1,9 +1,9 @@
-//! What a run measured, told to a person: tables for the terminal and for the
-//! docs, a page with pictures.
+//! The report of a run for its readers: tables for the terminal and for the docs, a page with
+//! pictures.
 //!
-//! Owns: `windrow-bench report`; medians, ratios round by round, and when they are too
-//! wide to say anything. All but the command is pure: lines in, text out.
-//! Never does: measure, or leave out a figure that is bad for Windrow.
+//! Owns: `windrow-bench report`; medians, ratios round by round, and the limit at which they are
+//! too wide to say anything. All but the command is pure: lines in, text out. Never does: measure,
+//! or leave out a figure that is bad for Windrow.
 
 mod axis;
 mod bars;

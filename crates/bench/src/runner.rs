@@ -1,8 +1,8 @@
-//! A run: workloads one after the other, of each the rounds, in each the
-//! contenders in turn, every unit a process of its own.
+//! A run: its workloads in sequence, each with its rounds, each round with the contenders in turn,
+//! every unit in a process of its own.
 //!
-//! Owns: the order of units, directories, children, the file of lines, what
-//! is compared between contenders. Never does: measure (`child.rs` does).
+//! Owns: the order of units, directories, children, the file of lines, the comparison between
+//! contenders. Never does: measure (`child.rs` does).
 
 mod dirs;
 mod plan;
@@ -24,7 +24,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs, and keeps lines.
+/// Runs units, and keeps their lines.
 pub(crate) struct Runner<'a> {
     args: &'a RunArgs,
     dir: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) struct Runner<'a> {
     disagreements: Vec<String>,
 }
 
-/// The head of a run.
+/// Returns the head of a run.
 pub(crate) fn head(args: &RunArgs, engines: &[Engine], command: &[String]) -> Result<Head> {
     let mut contenders = Vec::new();
     let all = args.workloads.iter().flat_map(|(workload, _)| &workload.contenders);
@@ -84,12 +84,12 @@ pub(crate) fn head(args: &RunArgs, engines: &[Engine], command: &[String]) -> Re
 }
 
 impl<'a> Runner<'a> {
-    /// A run whose lines go to `file`. `phases` are those of an earlier part
-    /// of it, which are not done again; it kept its databases in `dir`.
+    /// Makes a runner whose lines go to `file`. `phases` are those of an earlier part of the run,
+    /// which are not done again; it kept its databases in `dir`.
     pub(crate) fn new(args: &'a RunArgs, file: File, phases: Vec<Phase>) -> Result<Runner<'a>> {
         let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir).join(format!(
             "windrow-bench-{:016x}",
-            // The same when it is resumed.
+            // A resumed run has the same fingerprint.
             args.fingerprint()
         ));
         make_dir(&dir)?;
@@ -142,13 +142,13 @@ impl<'a> Runner<'a> {
 
     fn dir_of(&self, workload: &Workload, contender: &str) -> PathBuf {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        // Names that are alike but for other characters have places of their own.
+        // Names that differ only in other characters have places of their own.
         let place = workload.contenders.iter().position(|c| c.name == contender).unwrap_or(0);
         let words = format!("{}-{contender}-{place}", workload.name);
         self.dir.join(words.chars().map(plain).collect::<String>())
     }
 
-    /// Whether all measured phases of a place are among the lines.
+    /// Returns whether all measured phases of a place are among the lines.
     fn is_done(&self, workload: &Workload, place: &Place) -> bool {
         let mut measured = workload.phases[place.phases.0..place.phases.1].iter();
         measured.all(|phase| {
@@ -167,7 +167,7 @@ impl<'a> Runner<'a> {
 
     fn place(&mut self, workload: &Workload, text: &str, place: &Place) -> Result<()> {
         let dir = self.dir_of(workload, &place.contender);
-        // A unit that was cut off leaves a store that others have not.
+        // A unit that was cut off leaves a store in a state that others do not have.
         let (busy, is_done) = (dir.join("busy"), self.is_done(workload, place));
         let data = dir.join("data");
         if place.is_fresh {
@@ -204,7 +204,8 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Whether nothing of a contender's rounds is left that needs what was done once.
+    /// Returns whether all of a contender's rounds are done, so that none needs the phases that run
+    /// once.
     fn rest_is_done(&self, workload: &Workload, place: &Place) -> bool {
         let phases = (workload.once(), workload.phases.len());
         let rounds = 1..=self.args.rounds_of(workload);
@@ -213,7 +214,7 @@ impl<'a> Runner<'a> {
             .all(|p| self.is_done(workload, &p))
     }
 
-    /// Runs one unit and takes its lines in.
+    /// Runs one unit and keeps its lines.
     fn unit(&mut self, workload: &Workload, text: &str, place: &Place, dir: &Path) -> Result<()> {
         let (busy, data) = (dir.join("busy"), dir.join("data"));
         make_dir(&data)?;
@@ -234,7 +235,7 @@ impl<'a> Runner<'a> {
         let lines = self.child(&unit)?;
         remove_dir(&busy)?;
         for line in lines {
-            // What was done once is done again where a resumed run lost its store.
+            // A resumed run that lost its store runs the first phases again: their lines exist.
             if !self.has(&line.workload, &line.phase, &line.contender, line.round) {
                 self.take(line)?;
             }
@@ -242,7 +243,8 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// What each contender and the slowest one sustain, by the phase that searched.
+    /// Returns the rates that each contender and the slowest one sustain, by the phase that
+    /// searched.
     fn rates(&self, workload: &Workload) -> BTreeMap<String, f64> {
         let mut rates: BTreeMap<String, f64> = BTreeMap::new();
         for line in self.phases.iter().filter(|line| line.workload == workload.name) {
@@ -256,7 +258,7 @@ impl<'a> Runner<'a> {
     }
 
     fn child(&self, unit: &Unit) -> Result<Vec<Phase>> {
-        // What earlier units left to be written must not be this one's load.
+        // The pending writes of earlier units must not be this one's load.
         rustix::fs::sync();
         let output = Command::new(std::env::current_exe()?)
             .arg("--child")
@@ -285,7 +287,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// What a line says otherwise than the first contender's in the same place.
+/// Returns the differences of a line from the first contender's in the same place.
 fn disagreements(known: &[Phase], line: &Phase) -> Vec<String> {
     let first = known.iter().find(|other| {
         other.workload == line.workload && other.phase == line.phase && other.round == line.round
@@ -322,9 +324,9 @@ mod tests {
         for (round, sums, differ) in [
             (1, [Some("1"), Some("2")], 0),
             (2, [Some("3"), Some("4")], 0),
-            // What has no order or expires has no checksum.
+            // A phase without an order, or with expiry, has no checksum.
             (1, [None, None], 0),
-            // Nothing to compare with.
+            // No other line of that round exists.
             (3, [Some("9"), Some("9")], 0),
             (1, [Some("9"), Some("2")], 1),
             (1, [Some("1"), None], 0),

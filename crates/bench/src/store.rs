@@ -1,8 +1,8 @@
-//! The trait that a store is benchmarked through, and what every store is
+//! The trait that a store is benchmarked through, and the common settings that every store is
 //! opened with.
 //!
-//! Owns: what a workload may ask. Adapters are in `store/` and in
-//! `bench-peers`. Never does: know a workload.
+//! Owns: the operations that a workload may ask for. Adapters are in `store/` and in `bench-peers`.
+//! Never does: know a workload.
 
 pub mod conformance;
 pub mod windrow;
@@ -12,19 +12,19 @@ use std::path::Path;
 /// Any store's error.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + std::marker::Sync>>;
 
-/// What every store is opened with; an adapter turns it into its store's own
+/// The settings that every store is opened with; an adapter turns them into its store's own
 /// settings as that store's documentation recommends.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// What is after the colon of the contender's name, as in
-    /// `windrow:leveled`; empty for the adapter's default.
+    /// The text after the colon of the contender's name, as in `windrow:leveled`; empty for the
+    /// adapter's default.
     pub variant: String,
     /// Memory budget of everything: write buffers, caches, indexes, filters.
     pub memory_bytes: u64,
     /// Threads for flushes and compactions.
     pub background_threads: u32,
-    /// Whether tables are read and written past the page cache. A store
-    /// that cannot opens all the same (`Abilities::direct_io` says so).
+    /// Whether tables are read and written past the page cache. A store that cannot do so is opened
+    /// as well (`Abilities::direct_io` tells).
     pub direct_io: bool,
     /// Compression of tables.
     pub codec: Codec,
@@ -38,7 +38,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// The last value given for `ENGINE.NAME` (for Windrow `NAME` alone).
+    /// Returns the last value given for `ENGINE.NAME` (for Windrow `NAME` alone).
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.iter().rfind(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
@@ -53,7 +53,7 @@ pub enum Codec {
     Lz4,
 }
 
-/// When a write is acknowledged.
+/// The moment at which a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// When the kernel has it: it survives the death of the process.
@@ -86,8 +86,8 @@ pub enum Write<'a> {
 /// Called with keys and values that a scan meets.
 pub type OnEntry<'a> = &'a mut dyn FnMut(&[u8], &[u8]);
 
-/// Changes the values that a transaction has read, in the order of its keys. May be
-/// called more than once, each time with what was read then.
+/// Changes the values that a transaction has read, in the order of its keys. It may be called more
+/// than once, each time with the values of that attempt.
 pub type Change<'a> = &'a mut dyn FnMut(&mut [Vec<u8>]);
 
 /// Called with the place of a key among those asked for, and its value.
@@ -102,48 +102,48 @@ pub trait Store: Send + std::marker::Sync {
     /// The store's.
     fn put(&self, space: u32, key: &[u8], value: &[u8], sync: Sync) -> Result<()>;
 
-    /// Sets a key that vanishes after `seconds`. Only asked of a store
-    /// whose abilities name expiry.
+    /// Sets a key that vanishes after `seconds`. Called only on a store whose abilities name
+    /// expiry.
     ///
     /// # Errors
     /// The store's.
     fn put_for(&self, space: u32, key: &[u8], value: &[u8], seconds: u64) -> Result<()>;
 
-    /// Removes a key, whether or not it is there.
+    /// Removes a key, whether or not it exists.
     ///
     /// # Errors
     /// The store's.
     fn delete(&self, space: u32, key: &[u8], sync: Sync) -> Result<()>;
 
-    /// Does all or none of the writes.
+    /// Does all of the writes or none.
     ///
     /// # Errors
     /// The store's.
     fn write(&self, writes: &[Write<'_>], sync: Sync) -> Result<()>;
 
-    /// Reads a key's value into `value` (replaced; empty if absent); whether it was there.
+    /// Reads a key's value into `value` (replaced; empty if absent); returns whether it exists.
     ///
     /// # Errors
     /// The store's.
     fn get(&self, space: u32, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
 
-    /// Reads several keys at once, by the store's own call for that where it
-    /// has one. Each place is called back once, in order.
+    /// Reads several keys at once, by the store's own call for that where it has one. `each` is
+    /// called once for each place, in order.
     ///
     /// # Errors
     /// The store's.
     fn multi_get(&self, space: u32, keys: &[&[u8]], each: OnValue<'_>) -> Result<()>;
 
-    /// By a cursor of its own: to the first key at or after `from`, and
-    /// `entries` entries on from there. Returns how many there were.
+    /// Scans with a new cursor: to the first key at or after `from`, and `entries` entries on from
+    /// there. Returns the number of entries.
     ///
     /// # Errors
     /// The store's.
     fn scan(&self, space: u32, from: &[u8], entries: u64, each: OnEntry<'_>) -> Result<u64>;
 
-    /// In a transaction: reads keys (absent ones as empty values), has their values changed,
-    /// sets them to that and does the writes of `more`; all of it again where others came
-    /// in between. Returns how often. Only asked of a store whose abilities name transactions and
+    /// Runs a transaction: reads keys (absent ones as empty values), has their values changed, sets
+    /// them to that and does the writes of `more`. It repeats all of it after a conflict, and
+    /// returns the number of attempts. Called only on a store whose abilities name transactions and
     /// that was opened for them.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ pub trait Store: Send + std::marker::Sync {
         Err("this store has no transactions".into())
     }
 
-    /// Makes everything written so far durable.
+    /// Makes all writes so far durable.
     ///
     /// # Errors
     /// The store's.
@@ -170,13 +170,13 @@ pub trait Store: Send + std::marker::Sync {
     /// The store's.
     fn drain(&self) -> Result<()>;
 
-    /// Counts since the store was opened, as far as it keeps them.
+    /// Returns the counts since the store was opened, as far as it keeps them.
     fn counters(&self) -> Counters;
 
-    /// The state of its tree, as far as it tells.
+    /// Returns the state of its tree, as far as it tells.
     fn tree(&self) -> Tree;
 
-    /// The store's own statistics, for a person.
+    /// Returns the store's own statistics, as text.
     fn statistics(&self) -> String;
 
     /// Closes it.
@@ -186,7 +186,7 @@ pub trait Store: Send + std::marker::Sync {
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// What a store has counted since it was opened; `None` where it does not.
+/// The counts of a store since it was opened; `None` where it does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Point reads.
@@ -195,7 +195,7 @@ pub struct Counters {
     pub gets_of_tables: Option<u64>,
     /// Point reads that found their key in level 1.
     pub level1_hits: Option<u64>,
-    /// Data blocks looked at, in the cache or from files.
+    /// Data blocks read from the cache or from files.
     pub blocks: Option<u64>,
     /// Data blocks read from files.
     pub blocks_read: Option<u64>,
@@ -217,7 +217,7 @@ pub struct Counters {
     pub moves: Option<u64>,
     /// Time that writers were held up, in microseconds.
     pub paused_us: Option<u64>,
-    /// How often writers were held up.
+    /// The number of times that writers were held up.
     pub pauses: Option<u64>,
 }
 
@@ -242,10 +242,10 @@ pub struct Tree {
     pub filter_bits_per_key: Option<f64>,
 }
 
-/// What a store can do beyond the trait's musts.
+/// The abilities of a store beyond those that the trait requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// Tables past the page cache.
+    /// Tables that bypass the page cache.
     pub direct_io: bool,
     /// Keys that vanish after a time.
     pub expiry: bool,
@@ -262,13 +262,12 @@ pub struct Engine {
     pub name: &'static str,
     /// Its version, of the library that is linked.
     pub version: fn() -> String,
-    /// What it can do.
+    /// Its abilities.
     pub abilities: Abilities,
-    /// What its adapter sets and why that is fair, a few sentences for the
-    /// report.
+    /// Its adapter's settings and why they are fair, a few sentences for the report.
     pub tuning: &'static str,
     /// The words that a variant may be, for messages; empty if any text may be tried.
     pub variants: &'static [&'static str],
-    /// Opens (or makes) a database in a directory.
+    /// Opens a database in a directory, or makes one.
     pub open: fn(&Path, &Common) -> Result<Box<dyn Store>>,
 }

@@ -1,8 +1,7 @@
-//! Workload files: what data there is, how stores are opened, and the phases
-//! that are done to each.
+//! Workload files: the data, the settings of stores, and the phases that are run on each.
 //!
-//! Owns: the file's model, its checks, the built-in files. A value in a file
-//! may be given for each scale. Never does: run anything.
+//! Owns: the file's model, its checks, the built-in files. A value in a file may be given for each
+//! scale. Never does: run anything.
 
 mod catalogue;
 mod contender;
@@ -35,19 +34,19 @@ pub(crate) struct Workload {
     /// The case's name; empty if the file has no cases.
     #[serde(skip)]
     pub(crate) case: String,
-    /// What it is called in results: both.
+    /// Its name in results: file and case.
     #[serde(skip)]
     pub(crate) name: String,
     pub(crate) title: String,
-    /// Where it is from: `db_bench`, `ycsb`, ...
+    /// Its origin: `db_bench`, `ycsb`, ...
     pub(crate) family: String,
-    /// What a reader of its figures must know.
+    /// The caveats that a reader of its figures must know.
     pub(crate) about: String,
     pub(crate) rounds: u32,
     pub(crate) data: Data,
     #[serde(default)]
     pub(crate) store: Store,
-    /// Who runs it, in place of what the command line says.
+    /// The contenders that run it, in place of those of the command line.
     #[serde(default, rename = "contender")]
     pub(crate) contenders: Vec<Contender>,
     /// Figures that its tables show, in place of the usual costs.
@@ -76,7 +75,7 @@ pub(crate) struct Data {
     pub(crate) spaces: u32,
 }
 
-/// How a record's key follows from its number.
+/// The order of records' keys by their numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
@@ -85,13 +84,13 @@ pub(crate) enum Order {
     Hashed,
     /// Rising with the number.
     Sorted,
-    /// Of a thousand series in turn: rising within each, as samples come in.
+    /// A thousand series in turn: rising within each, as samples come in.
     Series,
     /// Rising with the number, in digits; absent keys lie half-way between two.
     Ranked,
 }
 
-/// One thing that is done to a store.
+/// One phase of work on a store.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Phase {
@@ -103,10 +102,10 @@ pub(crate) struct Phase {
     pub(crate) ops: Option<u64>,
     /// Weights of the kinds of operation.
     pub(crate) mix: BTreeMap<String, f64>,
-    /// Which records are touched.
+    /// The distribution of the records that are touched.
     #[serde(default = "uniform")]
     pub(crate) keys: Draws,
-    /// Which are read, if others.
+    /// The distribution of the records that are read, if it is another.
     pub(crate) read_keys: Option<Draws>,
     /// Entries that a scan reads, the one it seeks to included.
     #[serde(default = "ten_nexts")]
@@ -117,15 +116,15 @@ pub(crate) struct Phase {
     /// Whether writes are acknowledged when the device has them.
     #[serde(default)]
     pub(crate) sync: bool,
-    /// Whether the store is drained after writes. Without that its logs stay
-    /// as the phase has left them.
+    /// Whether the store is drained after writes. Without a drain its SST-logs stay as the phase
+    /// has left them.
     #[serde(default = "yes")]
     pub(crate) drain: bool,
     /// Whether throughput counts until no merge is due though the phase reads, too.
     #[serde(default)]
     pub(crate) until_idle: bool,
-    /// Seconds after which what is written here vanishes. In a store
-    /// without expiry each insert removes the record `keep` before it.
+    /// The time after which records that this phase writes vanish. In a store without expiry each
+    /// insert removes the record `keep` before it.
     pub(crate) expiry: Option<Expiry>,
     /// Threads that write or read concurrently with the measured ones.
     #[serde(rename = "beside")]
@@ -136,18 +135,18 @@ pub(crate) struct Phase {
     /// Not measured: brings the store into a state.
     #[serde(default)]
     pub(crate) prepare: bool,
-    /// Done once for all rounds; only at the beginning of a file.
+    /// Run once for all rounds; only at the beginning of a file.
     #[serde(default)]
     pub(crate) once: bool,
-    /// The process ends after it and leaves the store open, as a kill does; only the last
-    /// of the phases that are done once, so that another process opens what it left.
+    /// Whether the process ends after it and leaves the store open, as a kill does. Only the last
+    /// of the phases that run once may, so that another process opens the store.
     #[serde(default)]
     pub(crate) killed: bool,
-    /// Done on a copy of what the phases that are done once have made, with
-    /// the other phases of this name, which follow each other.
+    /// Run on a copy of the database that the phases that run once have made, with the other phases
+    /// of this name, which follow each other.
     pub(crate) branch: Option<String>,
-    /// Compares Windrow's estimates of searches in vain with the truth so
-    /// often; puts and reads are then in turn, not mixed.
+    /// The number of times that Windrow's estimates of searches in vain are compared with the
+    /// truth; puts and reads are then in turn, not mixed.
     pub(crate) estimates: Option<u32>,
     /// Finds the rate that the store sustains.
     pub(crate) search: Option<Search>,
@@ -182,20 +181,20 @@ pub(crate) struct Concurrent {
 pub(crate) struct Search {
     /// Length of one attempt.
     pub(crate) seconds: f64,
-    /// Whether there are attempts in the open loop. Else it is what the store
-    /// does back to back, over the time until no merge is due.
+    /// Whether there are attempts in the open loop. Otherwise the result is the throughput back to
+    /// back, over the time until no merge is due.
     #[serde(default = "yes")]
     pub(crate) attempts: bool,
 }
 
-/// A fixed rate: a share of what one contender sustains, or the slowest, for a time, or until
-/// the phase's operations are sent.
+/// A fixed rate: a share of the rate that one contender, or the slowest, sustains, for a time, or
+/// until the phase's operations are sent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Open {
     /// The phase that searched.
     pub(crate) of: String,
-    /// Whose rate it is a share of; the slowest contender's if not given.
+    /// The contender that sustains that rate; the slowest if not given.
     pub(crate) of_contender: Option<String>,
     pub(crate) percent: f64,
     pub(crate) seconds: Option<f64>,
@@ -228,7 +227,7 @@ fn ten_nexts() -> Lengths {
 /// Weights of kinds.
 pub(crate) type Mix = Vec<(Kind, f64)>;
 
-/// Kinds by name with weights that add up to 1.
+/// Returns kinds by name with weights that add up to 1.
 fn weights(mix: &BTreeMap<String, f64>) -> Result<Mix, String> {
     let total: f64 = mix.values().sum();
     let named = |(name, weight): (&String, &f64)| {
@@ -249,34 +248,35 @@ fn weights(mix: &BTreeMap<String, f64>) -> Result<Mix, String> {
 }
 
 impl Phase {
-    /// The kinds of operation with their shares.
+    /// Returns the kinds of operation with their shares.
     pub(crate) fn mix(&self) -> Mix {
         weights(&self.mix).unwrap_or_default()
     }
 
-    /// Which records are touched, and which are read, if others.
+    /// Returns the distribution of the records that are touched, and that of reads, if it is
+    /// another.
     pub(crate) fn keys(&self) -> (&Draws, Option<&Draws>) {
         (&self.keys, self.read_keys.as_ref())
     }
 
-    /// Whether it only reads.
+    /// Returns whether it only reads.
     pub(crate) fn is_read_only(&self) -> bool {
         let concurrent = self.concurrent.iter().flat_map(Concurrent::mix);
         !self.mix().into_iter().chain(concurrent).any(|(kind, _)| kind.writes())
     }
 
-    /// Whether it only writes: it then counts until no merge is due, if it drains.
+    /// Returns whether it only writes: its time then counts until no merge is due, if it drains.
     pub(crate) fn is_write_only(&self) -> bool {
         self.mix().iter().all(|(kind, _)| kind.writes() && !kind.reads())
     }
 
-    /// Whether its answers have one order that follows from the seed.
+    /// Returns whether its answers have one order that follows from the seed.
     pub(crate) fn has_order(&self) -> bool {
         self.expiry.is_none()
             && self.mix().iter().any(|(kind, _)| kind.reads())
             && self.search.is_none()
             && (self.is_read_only() || self.clients == 1 && self.concurrent.is_none())
-            // In the open loop threads take operations as they come.
+            // In the open loop each thread takes the next operation.
             && (self.open.is_none() || self.clients == 1)
     }
 
@@ -327,37 +327,37 @@ impl Phase {
 }
 
 impl Open {
-    /// What the rate that it is a share of is known by.
+    /// Returns the key of the rate that this is a share of.
     pub(crate) fn rate_key(&self) -> String {
         rate_key(&self.of, self.of_contender.as_deref())
     }
 }
 
-/// What the rate that a phase found of a contender, or of the slowest, is known by.
+/// Returns the key of the rate that a phase found of a contender, or of the slowest.
 pub(crate) fn rate_key(phase: &str, contender: Option<&str>) -> String {
     contender.map_or_else(|| phase.to_owned(), |name| format!("{phase} of {name}"))
 }
 
 impl Concurrent {
-    /// The kinds of operation with their shares.
+    /// Returns the kinds of operation with their shares.
     pub(crate) fn mix(&self) -> Mix {
         weights(&self.mix).unwrap_or_default()
     }
 }
 
 impl Workload {
-    /// Names of the phases that figures are taken of.
+    /// Returns the names of the measured phases.
     pub(crate) fn measured(&self) -> Vec<String> {
         let phases = self.phases.iter().filter(|phase| !phase.prepare);
         phases.map(|phase| phase.name.clone()).collect()
     }
 
-    /// How many phases are done once, before all rounds.
+    /// Returns the number of phases that run once, before all rounds.
     pub(crate) fn once(&self) -> usize {
         self.phases.iter().take_while(|phase| phase.once).count()
     }
 
-    /// Whether any record ever goes away: a get may then find nothing.
+    /// Returns whether any record ever goes away: a get may then find nothing.
     pub(crate) fn may_miss(&self) -> bool {
         let loses = |p: &Phase| p.does(Kind::Delete) || p.expiry.is_some() || p.does(Kind::Pop);
         // A load by draws with repetition leaves records out.
@@ -366,22 +366,23 @@ impl Workload {
         self.phases.iter().any(loses) || self.phases.first().is_some_and(is_partial)
     }
 
-    /// Whether the first phase puts the records in another order than that of their numbers.
+    /// Returns whether the first phase puts the records in another order than that of their
+    /// numbers.
     pub(crate) fn is_shuffled(&self) -> bool {
         self.phases.first().is_some_and(|phase| phase.keys == Draws::Shuffled)
     }
 
-    /// Whether a phase does transactions.
+    /// Returns whether a phase does transactions.
     pub(crate) fn transacts(&self) -> bool {
         self.phases.iter().any(|phase| phase.mix().iter().any(|(kind, _)| kind.is_transaction()))
     }
 
-    /// Whether a phase looks into Windrow's tables.
+    /// Returns whether a phase looks into Windrow's tables.
     pub(crate) fn estimates(&self) -> bool {
         self.phases.iter().any(|phase| phase.estimates.is_some())
     }
 
-    /// Whether contents depend on time: they then are not compared.
+    /// Returns whether contents depend on time: they are not compared then.
     pub(crate) fn expires(&self) -> bool {
         self.phases.iter().any(|phase| phase.expiry.is_some())
     }
@@ -450,7 +451,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Whether what the goals name is there.
+    /// Checks that the cases, phases and contenders that goals name exist.
     fn check_goals(&self) -> Result<(), String> {
         for goal in &self.goals {
             let wrong = |what: String| Err(format!("a goal of `{}`: {what}", goal.figure));

@@ -1,5 +1,5 @@
-//! Benchmarks from the command line: a run of a user's workload, one that is
-//! cut off and resumed, its report, and mistakes.
+//! Benchmarks from the command line: a run of a user's workload, one that is cut off and resumed,
+//! its report, and mistakes.
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
@@ -26,7 +26,7 @@ impl Shell {
         std::fs::write(path, contents).unwrap();
     }
 
-    /// The program with the words of a line, its streams piped.
+    /// Returns the program with the words of a line, its streams piped.
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windrow-bench"));
         command
@@ -43,7 +43,7 @@ impl Shell {
         self.command(line).output().unwrap()
     }
 
-    /// Runs a command line that must go well; gives what it printed.
+    /// Runs a command line that must succeed; returns its output.
     #[track_caller]
     fn ok(&self, line: &str) -> String {
         let output = self.run(line);
@@ -56,7 +56,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Small, with every kind of phase that a run treats apart.
+/// A small workload, with every kind of phase that a run treats differently.
 const WORKLOAD: &str = r#"
 title = "Small"
 family = "test"
@@ -101,7 +101,7 @@ fn lines(sh: &Shell, name: &str) -> Vec<String> {
     read(sh, name).lines().map(str::to_owned).collect()
 }
 
-/// Of each line the fields that must be the same however often a run is resumed.
+/// Returns from each line the fields that must be the same however often a run is resumed.
 fn places(lines: &[String]) -> Vec<String> {
     let place = |line: &String| {
         let value: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -135,8 +135,8 @@ fn a_run_is_kept_resumed_and_reported() {
     assert!(read(&sh, "tables.md").contains("| mixed |"));
 }
 
-/// What a store writes and takes is read of every phase after it drained, and what it takes
-/// while it is written to as well.
+/// Writes and space are read in every phase after it drained, and space also while the phase
+/// writes.
 #[test]
 fn the_steady_state_tells_writes_and_space() {
     let sh = Shell::new();
@@ -152,10 +152,10 @@ fn the_steady_state_tells_writes_and_space() {
         let (mean, most) = (figure("space_while_writing"), figure("space_while_writing_max"));
         assert!(0.0 < mean && mean <= most, "{line}");
     }
-    // A search drains within.
+    // A search drains within its attempts.
     let search = lines.iter().find(|line| line["phase"] == "sustained").unwrap();
     assert!(search["figures"]["space_while_writing"].is_null(), "{search}");
-    // Nor has what grows one live size.
+    // A store that grows has no live size either.
     sh.ok("run fill --scale quick --engines windrow --json fill.jsonl --dir .");
     for line in self::lines(&sh, "fill.jsonl") {
         let is_told = line.contains("space_while_writing");
@@ -192,12 +192,12 @@ fn the_papers_run_and_fill_their_pages() {
             .map(|line| line.split_whitespace().next().unwrap().split_once(':').unwrap().1);
         let (told, untold): (Vec<&str>, Vec<&str>) =
             ids.partition(|id| section(id).contains("|---|"));
-        // Some rows need cases that are not run at this scale.
+        // Some rows need cases that do not run at this scale.
         assert!(told.len() >= 10, "{paper}: {told:?}, but not {untold:?}");
         let drawn = |id: &&str| sh.path(&format!("pages/pictures/{paper}-{id}.svg")).exists();
         assert!(told.iter().any(drawn), "{paper}: nothing is drawn of {told:?}");
     }
-    // Databases do not stay behind.
+    // Databases are removed.
     let left = std::fs::read_dir(sh.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = left.filter(|name| name.to_str().unwrap().starts_with("windrow")).collect();
     assert!(left.is_empty(), "{left:?}");
@@ -224,7 +224,7 @@ fn mistakes_are_told() {
     }
 }
 
-/// A reader that is gone is no failure, a full device is one, and neither a panic.
+/// A closed reader is no failure, a full device is one, and neither is a panic.
 #[test]
 fn output_that_nobody_takes_is_no_panic() {
     let sh = Shell::new();

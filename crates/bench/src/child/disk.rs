@@ -1,5 +1,6 @@
-//! What a store's files take while a phase runs, at most and in the mean: what it
-//! replaces and removes late shows neither before the phase nor after.
+//! The disk space of a store's files while a phase runs, at most and in the
+//! mean: a file that is replaced and removed late shows neither before the
+//! phase nor after.
 //!
 //! Owns: the thread that looks. Never does: say how much is too much.
 
@@ -16,10 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// From one look to the next: a look takes some microseconds a file.
+/// The time from one look to the next: a look takes some microseconds a file.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Bytes that were seen.
+/// The sizes that were seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) most: u64,
@@ -34,7 +35,7 @@ impl Sizes {
         self.looks += 1;
     }
 
-    /// The mean of all looks, which are as far from each other.
+    /// Returns the mean of all looks, which are at equal distances.
     pub(super) fn mean(self) -> f64 {
         self.sum as f64 / self.looks.max(1) as f64
     }
@@ -49,7 +50,7 @@ pub(super) struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// From here on.
+    /// Starts to look at `dir`.
     pub(super) fn start(dir: &Path) -> DiskWatch {
         let (dir, seen) = (dir.to_owned(), Arc::default());
         let (stop, stopped) = channel();
@@ -65,15 +66,16 @@ impl DiskWatch {
         DiskWatch { dir, seen, stop, thread }
     }
 
-    /// What was seen up to now, and what is there now.
+    /// Looks once more, and returns the sizes seen up to now.
     pub(super) fn so_far(&self) -> Sizes {
         look(&self.dir, &self.seen)
     }
 
-    /// All that was seen.
+    /// Stops, and returns all sizes that were seen.
     pub(super) fn stop(self) -> Sizes {
         drop(self.stop);
-        // It does nothing that panics; if it does, what it saw is true.
+        // The thread does nothing that panics; if it did, the sizes it had seen
+        // are true.
         let _ = self.thread.join();
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,7 +98,8 @@ mod tests {
         let path = dir.path().join("replaced");
         let watch = DiskWatch::start(dir.path());
         std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-        // Blocks are given when the file is written back, at the latest by a sync.
+        // The file system allocates blocks when the file is written back, at
+        // the latest by a sync.
         std::fs::File::open(&path).unwrap().sync_all().unwrap();
         let so_far = watch.so_far();
         assert!(so_far.most >= 1 << 20 && so_far.mean() > 0.0, "{so_far:?}");

@@ -1,13 +1,13 @@
-//! How well the number of vain searches of each table is estimated.
+//! The error of the estimated number of vain searches of each table.
 //!
-//! The truth needs every get counted in every table that it searches, from
-//! the first on, in the tree as it is now: the paper replays all gets on a
-//! copy of the database. Here they are replayed in memory, on the tables'
-//! bounds and keys (read once per table from its dump). That is exact, and
-//! needs nothing of what it checks.
+//! The truth needs every get counted in every table that it searches, from the
+//! first on, in the tree as it is now: the paper replays all gets on a copy of
+//! the database. Here they are replayed in memory, on the tables' bounds and
+//! keys (read once per table from its dump). That is exact, and independent of
+//! the estimates that it checks.
 //!
-//! Only Windrow tells what its tables are and what it has learnt of them, so
-//! that this is the one work that no other engine can do.
+//! Only Windrow shows its tables and its estimates of them, so that this is the
+//! one measurement that no other engine can do.
 //!
 //! Owns: truth, the plain averaging that the paper compares with, distances.
 //! Never does: estimate; the engine's figures are taken as they are.
@@ -29,8 +29,8 @@ use std::path::Path;
 use windrow::env::OsClock;
 use windrow::{Db, Version};
 
-/// A check's puts and gets come in so many turns. Between two the tree
-/// does not change, so that each get's path is known.
+/// The number of turns of puts and gets in a check. The tree does not change
+/// between two turns, so that each get's path is known.
 const TURNS: u64 = 4;
 
 /// A table, by its number.
@@ -60,19 +60,19 @@ type Slot = u32;
 #[derive(Clone, Copy)]
 pub(super) struct Followed<'a> {
     pub(super) store: &'a dyn Store,
-    /// The same, as Windrow's own.
+    /// Windrow's own handle of that database.
     pub(super) db: &'a Db,
     pub(super) data: &'a Dataset,
     pub(super) dir: &'a Path,
 }
 
-/// How operations follow each other.
+/// The order of the operations.
 #[derive(Clone, Copy, Default)]
 struct Turns {
-    /// Puts at the begin of each turn, and gets after them.
+    /// The puts at the beginning of each turn, and the gets after them.
     puts: u64,
     gets: u64,
-    /// Share of absent keys among the gets.
+    /// The share of absent keys among the gets.
     absent: f64,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Watch<'c, 'a> {
     gets_of: Vec<u32>,
     gets_now: Vec<u32>,
     averages: Tally,
-    /// Of each check.
+    /// The distances of each check.
     distances: Vec<BTreeMap<String, f64>>,
 }
 
@@ -112,7 +112,7 @@ impl<'c, 'a> Watch<'c, 'a> {
         }
     }
 
-    /// Does so many operations, shared out to so many checks.
+    /// Does `ops` operations, shared out to `checks` checks.
     pub(super) fn run(&mut self, mix: &Mix, (ops, checks): (u64, u32)) -> Result<Outcome> {
         let share =
             |kind: Kind| mix.iter().filter(|(k, _)| *k == kind).map(|(_, s)| s).sum::<f64>();
@@ -139,7 +139,8 @@ impl<'c, 'a> Watch<'c, 'a> {
         }
     }
 
-    /// Ends a turn: what its gets would have been told of each table.
+    /// Ends a turn: adds the searches of its gets to the averages of each
+    /// table.
     fn end_turn(&mut self) {
         add(&mut self.averages, &self.tree.replay(&self.contents, &self.gets_now));
         self.gets_of.iter_mut().zip(&self.gets_now).for_each(|(sum, n)| *sum += n);
@@ -153,19 +154,19 @@ impl<'c, 'a> Watch<'c, 'a> {
         let own = of_engine(self.of.db);
         let mut check = BTreeMap::from([("tables".to_owned(), truth.len() as f64)]);
         check.extend(plain.map(|(name, value)| (format!("averaging_{name}"), value)));
-        // Empty where the policy estimates nothing.
+        // The engine's estimates are empty where the policy estimates nothing.
         if !own.is_empty() {
             for ((name, value), (_, other)) in distances(&truth, &own).into_iter().zip(plain) {
                 check.insert(format!("merlin_{name}"), value);
                 check.insert(format!("merlin_to_averaging_{name}"), value / other);
             }
         }
-        // Nothing to compare with.
+        // A distance from nothing is not finite.
         check.retain(|_, value| value.is_finite());
         self.distances.push(check);
     }
 
-    /// Takes the tree in as it is now, and hands averages down to new tables.
+    /// Reads the tree as it is now, and hands averages down to new tables.
     fn look(&mut self) -> Result<()> {
         self.of.store.drain()?;
         let trees = self.of.db.tree();
@@ -209,7 +210,7 @@ impl Worker for Watch<'_, '_> {
     }
 }
 
-/// The engine's own estimates.
+/// Returns the engine's own estimates.
 fn of_engine(db: &Db) -> Tally {
     let searches = db.table_searches().into_iter();
     searches.map(|t| (t.file, Searches { queries: t.queries, hits: t.hits })).collect()
@@ -223,9 +224,10 @@ fn add(sum: &mut Tally, more: &Tally) {
     }
 }
 
-/// What the paper calls naive: a new table begins with the mean of the tables
-/// that it replaces. Those are taken to be the ones that are gone and whose
-/// range it overlaps; what no table went into begins at zero.
+/// Returns the averages that the paper calls naive: a new table begins with the
+/// mean of the tables that it replaces. Those are taken to be the tables that
+/// are gone and whose range it overlaps; a table that replaces none begins at
+/// zero.
 fn averaged(averages: &Tally, old: &Tree, new: &Tree) -> Tally {
     let gone: Vec<&Table> =
         old.tables().filter(|t| !new.tables().any(|n| n.file == t.file)).collect();
@@ -248,8 +250,9 @@ fn averaged(averages: &Tally, old: &Tree, new: &Tree) -> Tally {
         .collect()
 }
 
-/// Cosine and Euclidean distance of vain searches, table by table, as the
-/// paper takes them; the distance also as a share of the truth's length.
+/// Returns the cosine and the Euclidean distance of vain searches, table by
+/// table, as the paper takes them; the distance also as a share of the truth's
+/// length.
 fn distances(truth: &Tally, estimates: &Tally) -> [(&'static str, f64); 3] {
     let (mut dot, mut true_square, mut own_square, mut apart) = (0.0, 0.0, 0.0, 0.0);
     for (file, searches) in truth {
@@ -282,7 +285,7 @@ struct Tree(Vec<Vec<Table>>);
 
 impl Tree {
     fn of(version: &Version, data: &Dataset) -> Tree {
-        // Tables hold records only, so every bound is one.
+        // Tables hold records only, so every bound is a record's key.
         let slot = |key: &[u8]| data.ranked_number(key).unwrap_or(0) as Slot * 2;
         let mut runs = Vec::new();
         for level in &version.levels {
@@ -306,7 +309,8 @@ impl Tree {
         self.0.iter().flatten()
     }
 
-    /// The searches that gets of each slot, so many, cause in this tree.
+    /// Returns the searches in this tree of the gets: `gets` has their number
+    /// for each slot.
     fn replay(&self, contents: &Contents, gets: &[u32]) -> Tally {
         let mut tally: Tally = self.tables().map(|t| (t.file, Searches::default())).collect();
         for (slot, &times) in (0..).zip(gets).filter(|(_, times)| **times > 0) {
@@ -335,7 +339,7 @@ impl Contents {
         self.0.get(&file).is_some_and(|slots| slots.binary_search(&slot).is_ok())
     }
 
-    /// Reads the tables that are new, and forgets those that are gone.
+    /// Reads the new tables, and forgets those that are gone.
     fn update(&mut self, version: &Version, dir: &Path, data: &Dataset) -> Result<()> {
         let alive: Vec<FileNumber> = version.files().map(|(_, _, file)| file.number).collect();
         self.0.retain(|file, _| alive.contains(file));

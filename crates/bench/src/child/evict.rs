@@ -1,9 +1,10 @@
-//! Dropping a store's files from the page cache, for stores that cannot pass it by.
+//! The eviction of a store's files from the page cache, for stores that cannot
+//! bypass it.
 //!
-//! The kernel keeps what is mapped: an adapter sees to it that nothing is.
+//! The kernel keeps mapped pages: an adapter sees to it that no file is mapped.
 //!
 //! Owns: the files of one directory. A store's own caches are not touched.
-//! Never does: ask for rights, as dropping all caches of the machine would.
+//! Never does: ask for privileges, as dropping all caches of the machine would.
 
 #![allow(
     clippy::disallowed_methods,
@@ -16,7 +17,7 @@ use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::path::Path;
 
-/// The files of a store that does not change meanwhile.
+/// The open files of a store that does not change meanwhile.
 pub(super) struct Evictor(Vec<File>);
 
 impl Evictor {
@@ -27,7 +28,7 @@ impl Evictor {
         Ok(Evictor(files))
     }
 
-    /// Drops what the kernel caches of them.
+    /// Drops the pages of the files that the kernel caches.
     pub(super) fn evict(&self) -> Result<()> {
         self.0.iter().try_for_each(|file| Ok(fadvise(file, 0, None, Advice::DontNeed)?))
     }

@@ -1,6 +1,6 @@
-//! What the kernel and the store say before and after a phase.
+//! The counts of the kernel and the store before and after a phase.
 //!
-//! Owns: the figures that come of the difference. Never does: run anything.
+//! Owns: the figures from their differences. Never does: run anything.
 
 use super::disk::Sizes;
 use crate::latency::{ByKind, Latencies};
@@ -20,7 +20,7 @@ pub(super) struct Meter {
     watch: Stopwatch,
 }
 
-/// What clients did.
+/// The work that clients did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
     pub(super) ops: u64,
@@ -31,7 +31,7 @@ pub(super) struct Done {
 }
 
 impl Meter {
-    /// From here on; peak memory too.
+    /// Starts to measure, and resets the peak of memory.
     pub(super) fn start(store: &dyn Store) -> Meter {
         process::reset_peak_rss();
         Meter {
@@ -42,12 +42,12 @@ impl Meter {
         }
     }
 
-    /// Seconds since the start, or since the last lap.
+    /// Returns the seconds since the start, or since the last lap.
     pub(super) fn lap_s(&mut self) -> f64 {
         self.watch.lap().as_secs_f64()
     }
 
-    /// Sets what came of it.
+    /// Sets the figures of the time since the start.
     pub(super) fn stop(&self, store: &dyn Store, done: Done, figures: &mut Figures) {
         let mut set = |name: &str, value: f64| {
             figures.insert(name.to_owned(), value);
@@ -85,7 +85,7 @@ impl Meter {
     }
 }
 
-/// What the store's own counts come to, as far as it keeps them.
+/// Returns the figures from the store's own counts, as far as it keeps them.
 fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
     let since = |of: fn(&Counters) -> Option<u64>| of(&new)?.checked_sub(of(&old)?);
     let mut told = Vec::new();
@@ -100,8 +100,8 @@ fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
             told.push((name, count as f64 / gets as f64));
         }
     }
-    // A get that finds its key in a table needs one block; each further one was
-    // searched in vain. Level 0 and logs included.
+    // A get that finds its key in a table needs one block; each further block was searched in vain.
+    // Level 0 and SST-logs are included.
     let wasted = since(|c| c.blocks).zip(since(|c| c.gets_of_tables));
     if let (Some(gets), Some((blocks, found))) = (gets, wasted) {
         told.push(("wasted_blocks_per_get", blocks.saturating_sub(found) as f64 / gets as f64));
@@ -126,7 +126,7 @@ fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
     told
 }
 
-/// Bytes that each level has got since, of those that got any.
+/// Returns the bytes that each level has got since, for the levels that got any.
 fn by_level(old: Counters, new: Counters) -> Vec<(usize, u64)> {
     let Some((old, new)) = old.level_written_bytes.zip(new.level_written_bytes) else {
         return Vec::new();
@@ -135,7 +135,7 @@ fn by_level(old: Counters, new: Counters) -> Vec<(usize, u64)> {
     since.enumerate().filter(|(_, bytes)| *bytes > 0).collect()
 }
 
-/// Sets the mean of all reads together, of whatever kind.
+/// Sets the mean of all reads together, whatever their kind.
 pub(super) fn reads(latencies: &ByKind, figures: &mut Figures) {
     let reads = latencies.iter().filter(|(kind, _)| !kind.writes());
     let sum = |(s, count), (_, l): (_, &Latencies)| (s + l.sum_s(), count + l.count());
@@ -144,8 +144,8 @@ pub(super) fn reads(latencies: &ByKind, figures: &mut Figures) {
     }
 }
 
-/// Sets what the tree looks like, as far as the store tells. Chains are those of all merges
-/// since it was opened.
+/// Sets the shape of the tree, as far as the store tells it. Chains are those of all merges since
+/// it was opened.
 pub(super) fn tree(tree: Tree, figures: &mut Figures) {
     let count = |count: Option<u64>| count.map(|count| count as f64);
     for (name, value) in [
@@ -165,7 +165,8 @@ pub(super) fn tree(tree: Tree, figures: &mut Figures) {
     }
 }
 
-/// Sets what the database took while `live_bytes` of it were overwritten: a mean, and the most.
+/// Sets the disk space of the database while `live_bytes` of it were overwritten: the mean, and the
+/// most.
 pub(super) fn while_writing(seen: Sizes, live_bytes: f64, figures: &mut Figures) {
     for (name, bytes) in [("", seen.mean()), ("_max", seen.most as f64)] {
         figures.insert(format!("space_while_writing{name}"), bytes / live_bytes);

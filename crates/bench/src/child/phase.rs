@@ -1,8 +1,8 @@
 //! One phase on an open store: clients in the closed or the open loop, or the
 //! search for a rate.
 //!
-//! Owns: the clients' seeds and what figures a phase has. Never does: open or
-//! close the store.
+//! Owns: the clients' seeds and the choice of a phase's figures. Never does: open or close the
+//! store.
 
 use super::disk::DiskWatch;
 use super::estimates;
@@ -23,29 +23,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use windrow::Db;
 use windrow::env::OsClock;
 
-/// Concurrent clients have numbers from here on, beyond any measured one's.
+/// The numbers of concurrent clients begin here, beyond those of any measured client.
 const CONCURRENT: u64 = 1 << 20;
 
-/// What phases have written so far.
+/// The state of the records after the phases so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
     /// Records that were inserted.
     pub(super) inserted: u64,
-    /// Those of them that were taken off a queue's front.
+    /// The number of inserted records that were taken off a queue's front.
     pub(super) front: u64,
     /// The newest generation of any record.
     pub(super) generation: u32,
 }
 
 impl State {
-    /// After what was done once, in another process: all records are there,
-    /// in generations below what is left for others.
+    /// Returns the state after the phases that ran once, in another process: all records are
+    /// inserted, and generations above theirs are left for others.
     pub(super) fn loaded(records: u64) -> State {
         State { inserted: records, front: 0, generation: 1 << 31 }
     }
 }
 
-/// A phase about to run.
+/// A phase that is about to run.
 pub(super) struct Work<'a> {
     pub(super) unit: &'a Unit,
     pub(super) workload: &'a Workload,
@@ -53,10 +53,10 @@ pub(super) struct Work<'a> {
     pub(super) abilities: Abilities,
     pub(super) direct_io: bool,
     pub(super) store: &'a dyn Store,
-    /// Windrow's own view of it, where the phase needs that.
+    /// Windrow's own handle of the store, where the phase needs it.
     pub(super) windrow: Option<&'a Db>,
     pub(super) data: &'a Dataset,
-    /// What earlier phases wrote.
+    /// The state after the earlier phases.
     pub(super) before: State,
 }
 
@@ -79,7 +79,7 @@ impl Worker for Evicting<'_> {
 }
 
 impl Work<'_> {
-    /// Runs it: its line, and what has been written after it.
+    /// Runs the phase; returns its line, and the state after it.
     pub(super) fn run(&self) -> Result<(record::Phase, State)> {
         let State { inserted, front, .. } = self.before;
         let (inserted, front) = (AtomicU64::new(inserted), AtomicU64::new(front));
@@ -111,7 +111,7 @@ impl Work<'_> {
         let done = self.done(&clients);
         meter.stop(self.store, done, &mut figures);
         figures.insert("disk_peak_mib".to_owned(), mib(disk.stop().most));
-        // What is done between operations would count as a stall.
+        // The work between operations would count as a stall.
         let timeline = evictor.is_none().then(|| outcome.timeline());
         if timeline.is_some() {
             figures.insert("stalled_s".to_owned(), outcome.stalled_ns as f64 / 1e9);
@@ -126,7 +126,7 @@ impl Work<'_> {
         if self.overwrites(state) {
             measure::while_writing(while_writing, live, &mut figures);
         }
-        // JSON has no word for what is divided by nothing.
+        // JSON has no word for a quotient by zero.
         figures.retain(|_, value| value.is_finite());
         let answers = clients.iter().fold(0u64, |sum, c| sum.wrapping_add(c.client.answers()));
         let line = record::Phase {
@@ -148,8 +148,8 @@ impl Work<'_> {
         Ok((line, state))
     }
 
-    /// Whether the phase overwrote what was there and no more: the share of its bytes that
-    /// were live is then known throughout. (A search drains within.)
+    /// Whether the phase only overwrote existing records: the share of its bytes that were live is
+    /// then known throughout. (A search drains within.)
     fn overwrites(&self, after: State) -> bool {
         !self.phase.is_read_only()
             && self.phase.search.is_none()
@@ -157,7 +157,7 @@ impl Work<'_> {
             && self.before.inserted == after.inserted
     }
 
-    /// What has been written once the clients are done.
+    /// Returns the state once the clients are done.
     fn state(&self, shared: &Shared<'_>, clients: &[Evicting<'_>]) -> State {
         let inserted = shared.inserted.load(Ordering::Relaxed);
         let is_load = inserted == 0 && !self.phase.is_read_only();
@@ -195,7 +195,7 @@ impl Work<'_> {
         }
     }
 
-    /// Client `number`, which draws like the same one of any other contender.
+    /// Makes client `number`, which draws like the client of that number of any other contender.
     fn client<'s>(
         &self,
         shared: &'s Shared<'s>,
@@ -225,14 +225,14 @@ impl Work<'_> {
         self.direct_io && !self.abilities.direct_io && self.phase.is_read_only()
     }
 
-    /// Whether reads go through the page cache that should not, among writes,
-    /// where its files cannot be dropped from it.
+    /// Whether reads among writes go through the page cache though they should not: the store's
+    /// files cannot be dropped from it then.
     fn is_buffered(&self) -> bool {
         let reads = self.phase.mix().iter().any(|(kind, _)| kind.reads());
         self.direct_io && !self.abilities.direct_io && reads && !self.phase.is_read_only()
     }
 
-    /// As many inserts as there may be, generously, as YCSB counts them.
+    /// Returns a generous bound of the number of inserts, as YCSB counts them.
     fn inserts(&self) -> u64 {
         let share: f64 =
             self.phase.mix().iter().filter(|(kind, _)| *kind == Kind::Insert).map(|(_, s)| s).sum();
@@ -260,7 +260,7 @@ impl Work<'_> {
         driver::closed(&OsClock, self.ops(), clients, &mut concurrent)
     }
 
-    /// Operations at a fixed rate; that rate.
+    /// Runs operations at a fixed rate; returns that rate, too.
     fn open(
         &self,
         open: &Open,
@@ -283,7 +283,7 @@ impl Work<'_> {
         Ok((outcome, load.rate_per_s))
     }
 
-    /// Puts and reads in turn, and how well searches in vain are estimated.
+    /// Runs puts and reads in turn, and measures the estimates of searches in vain.
     fn estimates<'s>(
         &'s self,
         clients: &mut [Evicting<'s>],
@@ -300,8 +300,8 @@ impl Work<'_> {
         Ok(outcome)
     }
 
-    /// Throughput of the phase. Where it only writes, the time counts until
-    /// no merge is due: a debt that others pay later is not speed.
+    /// Sets the throughput of the phase. Where it only writes, the time counts until no merge is
+    /// due: a debt that others pay later is not speed.
     fn drain(
         &self,
         meter: &mut Meter,
@@ -310,10 +310,10 @@ impl Work<'_> {
         figures: &mut Figures,
     ) -> Result<()> {
         if self.phase.search.is_some() {
-            // It drained after each attempt, and found its own figures.
+            // The search drained after each attempt, and set its own figures.
             return Ok(());
         }
-        // What was done between operations was not the store's.
+        // The time between operations was not the store's.
         let seconds = if self.is_evicted() { outcome.busy_s(self.phase.clients) } else { wall_s };
         let mut drain_s = 0.0;
         let drains = self.phase.drain;
@@ -341,7 +341,7 @@ impl Work<'_> {
     fn done(&self, clients: &[Evicting<'_>]) -> Done {
         let sum = |of: fn(&Client<'_>) -> u64| clients.iter().map(|c| of(&c.client)).sum();
         Done {
-            // In a search more than its outcome has.
+            // In a search these are more than the outcome's.
             ops: sum(|client| client.ops),
             written_bytes: sum(|client| client.written_bytes),
             read_bytes: sum(|client| client.read_bytes),
@@ -350,8 +350,8 @@ impl Work<'_> {
         }
     }
 
-    /// The rate that the store sustains: back to back first, then attempts in
-    /// the open loop. The outcome is of the time back to back.
+    /// Searches the rate that the store sustains: first back to back, then by attempts in the open
+    /// loop. The outcome is of the time back to back.
     fn search(
         &self,
         search: &Search,

@@ -1,5 +1,7 @@
 //! Every workload on Windrow and on a map: the same answers and contents. And
 //! stores that answer wrongly, each in its way: the run must say so.
+//!
+//! Owns: the map as a store, and its faults. Never does: compare speeds.
 
 #![allow(
     clippy::disallowed_types,
@@ -14,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What a map's answers are spoilt by.
+/// The fault that a map's answers get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -24,7 +26,7 @@ enum Fault {
     StaleValue,
     /// One get in seven has another byte in its value.
     Flip,
-    /// Gets find whatever they ask for.
+    /// Gets find every key.
     Ghost,
     /// Scans run backwards.
     Backwards,
@@ -51,7 +53,7 @@ impl Model {
     }
 }
 
-/// Where the databases of this process's models are between openings.
+/// The contents of the databases of this process's models between openings.
 static KEPT: Mutex<BTreeMap<PathBuf, Map>> = Mutex::new(BTreeMap::new());
 
 struct Opened {
@@ -164,8 +166,8 @@ const MODEL: Engine = Engine {
     open: |dir, _| open(dir, Fault::None),
 };
 
-/// Lines of all phases of a workload but those of the open loop, records and
-/// operations cut to a share.
+/// Returns the lines of all phases of a workload but those of the open loop,
+/// records and operations cut to a share.
 fn lines_of(engines: &[Engine], name: &str, contender: &str) -> Result<Vec<record::Phase>> {
     let text = workload::builtin(name).expect("a workload").to_owned();
     let phases = workload::parse(name, &text, Scale::Quick)?[0].phases.len();

@@ -1,6 +1,6 @@
-//! What a child is to do.
+//! The unit of work of a child process.
 //!
-//! Owns: its form, which goes to another process. Never does: do it.
+//! Owns: its form, in which it is sent to another process. Never does: run it.
 
 use crate::store::{Codec, Common};
 use crate::workload::{Contender, Workload};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What a child is to do; it comes as one argument.
+/// The work of a child; it is sent as one argument.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Unit {
     pub(crate) workload: String,
@@ -29,7 +29,7 @@ pub(crate) struct Unit {
     pub(crate) rates_per_s: BTreeMap<String, f64>,
 }
 
-/// What the command line says over the workload files.
+/// The command line's values that override the workload files'.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) memory_mib: Option<u64>,
@@ -41,7 +41,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// What a store is opened with for a workload.
+    /// Returns the settings that a store is opened with for a workload.
     pub(crate) fn common(&self, workload: &Workload, contender: &Contender) -> Common {
         let memory_mib = self.memory_mib.unwrap_or(workload.store.memory_mib);
         let settings = workload.store.settings.iter().chain(&contender.settings);

@@ -1,8 +1,11 @@
 //! Pearson's test of counts against the shares that they should have.
+//!
+//! Owns: the statistic. Never does: draw.
 
-/// How many standard deviations the statistic is from its mean, under the
-/// approximation that it is normal (fair from some ten degrees of freedom up).
-/// Above 4, chance in one of 30,000 seeds; tests have fixed seeds.
+/// Returns how many standard deviations the statistic is from its mean, under
+/// the approximation that it is normal (fair from some ten degrees of freedom
+/// up). Chance gives more than 4 for one in 30,000 seeds; tests have fixed
+/// seeds.
 pub(crate) fn deviation(counts: &[u64], shares: &[f64], freedom: usize) -> f64 {
     assert_eq!(counts.len(), shares.len());
     let total = counts.iter().sum::<u64>() as f64;

@@ -1,24 +1,24 @@
-//! Key ranges of which few are hot, and hot keys in each.
+//! A few hot key ranges among many, and hot keys in each range.
 //!
 //! Cao, Dong, Vemuri, Du: "Characterizing, Modeling, and Benchmarking RocksDB
 //! Key-Value Workloads at Facebook" (FAST 2020): accesses of a range of keys
 //! fall off as a sum of two exponentials, those of keys within a range by a
 //! power law. Parameters are those of db_bench's `mixgraph` with all of the
-//! paper's distributions. Where db_bench derives range and key from one random
-//! number, which ties them, these are two; ranges keep their exact shares,
-//! which db_bench rounds to whole multiples of the coldest's.
+//! paper's distributions. db_bench derives range and key from one random
+//! number, which ties them; here these are two numbers. Ranges keep their exact
+//! shares, which db_bench rounds to whole multiples of the coldest's.
 //!
-//! Owns: which range, which record of it. Records' numbers must be in key
-//! order, or a range is none. Never does: make a key.
+//! Owns: the choice of a range, and of a record in it. Records' numbers must be
+//! in key order, or a range is not a key range. Never does: make a key.
 
 use super::order::Order;
 use crate::data::{Draw, mix};
 
-/// Ranges, of as many records each.
+/// The number of ranges, of equally many records.
 const RANGES: u64 = 30;
 
-/// Accesses of the range that is `n`th by popularity, from 1 on:
-/// `A exp(B n) + C exp(D n)`.
+/// Accesses of the range that is `n`th by popularity, from 1 on: `A exp(B n) +
+/// C exp(D n)`.
 const RANGE_SHARES: [f64; 4] = [14.18, -2.917, 0.0164, -0.08082];
 
 /// The share of accesses that the first `x` keys of a range get: `A x^B`.
@@ -31,14 +31,14 @@ pub(crate) struct HotRanges {
     ends: [f64; RANGES as usize],
     /// The ranges in the order of popularity.
     ranges: [u64; RANGES as usize],
-    /// Records in a range, and in all.
+    /// The number of records in a range, and in all.
     records: u64,
     count: u64,
 }
 
 impl HotRanges {
-    /// Over `count` records; those beyond a multiple of the ranges' number
-    /// are not drawn.
+    /// Makes the draws over `count` records; those beyond a multiple of the
+    /// ranges' number are not drawn.
     pub(crate) fn new(count: u64, seed: u64) -> HotRanges {
         let [a, b, c, d] = RANGE_SHARES;
         let weight = |n: f64| a * (b * n).exp() + c * (d * n).exp();
@@ -53,16 +53,16 @@ impl HotRanges {
         HotRanges { ends, ranges, records: (count / RANGES).max(1), count: count.max(1) }
     }
 
-    /// A record's number.
+    /// Returns a record's number.
     pub(crate) fn next(&self, draw: &mut Draw) -> u64 {
         let unit = draw.unit();
         let popularity = self.ends.partition_point(|end| *end <= unit);
         let range = self.ranges[popularity.min(self.ranges.len() - 1)];
         let [a, b] = KEY_SHARES;
-        // 0 to 4e7; popular keys of a range lie anywhere in it.
+        // From 0 to 4e7; popular keys of a range lie anywhere in it.
         let key = (draw.unit() / a).powf(1.0 / b) as u64;
         let offset = mix(key.wrapping_add(mix(range + 1))) % self.records;
-        // Of fewer records than ranges, some ranges share one.
+        // With fewer records than ranges, some ranges share one.
         (range * self.records + offset) % self.count
     }
 }
@@ -91,11 +91,12 @@ mod tests {
         let weight = |n: f64| 14.18 * (-2.917 * n).exp() + 0.0164 * (-0.08082 * n).exp();
         let weights: Vec<f64> = (1..=30).map(|n| weight(f64::from(n))).collect();
         let total: f64 = weights.iter().sum();
-        // The paper's fit is one of shares: it all but sums to one as it is.
+        // The paper's fit is one of shares: their sum is nearly one already.
         assert!((total - 1.0).abs() < 0.03, "{total}");
         let shares: Vec<f64> = weights.iter().map(|w| w / total).collect();
         assert!((0.77..0.80).contains(&shares[0]), "{}", shares[0]);
-        // Sorting neighbours of near shares costs a little of the randomness.
+        // The sort of neighbours with near shares costs a little of the
+        // randomness.
         assert!(chi_square::deviation(&ranges, &shares, 29) < 4.0);
     }
 
@@ -104,8 +105,9 @@ mod tests {
         let counts = drawn();
         let hottest = counts.chunks(1000).max_by_key(|c| c.iter().sum::<u64>()).unwrap();
         let of_range = hottest.iter().sum::<u64>() as f64;
-        // The first key has a share of .0023 and of what scatters onto it: all
-        // 4e7 keys of the law share the range's 1000 records.
+        // The first key has a share of .0023, and the share of the keys that
+        // scatter onto it: all 4e7 keys of the law share the range's 1000
+        // records.
         let mut sorted = hottest.to_vec();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
         let top = sorted[0] as f64 / of_range;

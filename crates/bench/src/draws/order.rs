@@ -1,16 +1,17 @@
-//! A random order of the numbers below a count, of which any place can be
-//! asked for without holding the others.
+//! A random order of the numbers below a count, which gives the number at any
+//! place without a table.
 //!
-//! A balanced Feistel network over pairs of digits: its round function need
-//! not be invertible, the network is a bijection all the same. The digits'
+//! It is a balanced Feistel network over pairs of digits. Its round function
+//! need not be invertible: the network is a bijection in any case. The digits'
 //! base is the root of the count, rounded up, so that the network's domain is
-//! hardly larger than the count; a number that falls outside goes through
-//! again until it is inside (Black and Rogaway: "Ciphers with Arbitrary Finite
-//! Domains", CT-RSA 2002). A table of the order would be simpler, but its four
-//! to eight bytes a record would be in the very process whose peak memory
-//! is measured.
+//! hardly larger than the count. A number that falls outside goes through again
+//! until it is inside (Black and Rogaway: "Ciphers with Arbitrary Finite
+//! Domains", CT-RSA 2002). Rejected: a table of the order. It would be simpler,
+//! but its four to eight bytes a record would be in the very process whose peak
+//! memory is measured.
 //!
-//! Never does: keep a secret. The rounds only have to look random.
+//! Owns: the permutation. Never does: keep a secret. The rounds only have to
+//! look random.
 
 use crate::data::mix;
 
@@ -27,7 +28,8 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// An order of `count` numbers, at least one; seeds give different ones.
+    /// Makes an order of `count` numbers, at least one; seeds give different
+    /// ones.
     pub(crate) fn new(count: u64, seed: u64) -> Order {
         let root = count.max(1).isqrt();
         let base = if root * root < count { root + 1 } else { root };
@@ -35,7 +37,7 @@ impl Order {
         Order { count: count.max(1), base, keys: std::array::from_fn(|i| key(i as u64)) }
     }
 
-    /// The number at `place`, which is below the count.
+    /// Returns the number at `place`, which is below the count.
     pub(crate) fn at(&self, place: u64) -> u64 {
         debug_assert!(place < self.count);
         let mut number = place;
@@ -50,7 +52,7 @@ impl Order {
     fn permute(&self, number: u64) -> u64 {
         let (mut high, mut low) = (number / self.base, number % self.base);
         for key in self.keys {
-            // The hash scaled down to the base, without a division.
+            // The hash, scaled down to the base without a division.
             let added = ((u128::from(mix(low ^ key)) * u128::from(self.base)) >> 64) as u64;
             let sum = high + added;
             (high, low) = (low, if self.base <= sum { sum - self.base } else { sum });
@@ -85,7 +87,7 @@ mod tests {
         (0..100_000).for_each(|at| pairs[(at / 5000 * 20 + order.at(at) / 5000) as usize] += 1);
         let far = chi_square::deviation(&pairs, &[1.0 / 400.0; 400], 361);
         assert!(far.abs() < 4.0, "{far}");
-        // Neighbours' distances, as a share of the count, in 20 parts.
+        // Distances of neighbours, as a share of the count, in 20 parts.
         let mut steps = vec![0u64; 20];
         for at in 1..100_000 {
             let ahead = (order.at(at) + 100_000 - order.at(at - 1)) % 100_000;

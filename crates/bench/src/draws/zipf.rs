@@ -1,11 +1,11 @@
 //! Zipf's law: rank r is drawn in proportion to 1 / (r + 1)^theta.
 //!
-//! In constant time by the closed form of Gray, Sundaresan, Englert, Baclawski,
-//! Weinberger: "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD
-//! 1994), as YCSB's generators do. The first two ranks are exact; the third is
-//! up to a fifth too frequent, the next seven together 7 %, and from the tenth
-//! on shares are within 3 % (measured below).
-//! An exact sampler (rejection-inversion) is as quick, but its figures would
+//! A draw takes constant time by the closed form of Gray, Sundaresan, Englert,
+//! Baclawski, Weinberger: "Quickly Generating Billion-Record Synthetic
+//! Databases" (SIGMOD 1994), as in YCSB's generators. The first two ranks are
+//! exact; the third is up to a fifth too frequent, the next seven together 7 %,
+//! and from the tenth on shares are within 3 % (measured below). Rejected: an
+//! exact sampler (rejection-inversion). It is as quick, but its figures would
 //! not compare with those of others who use YCSB's.
 //!
 //! Owns: ranks. Never does: say which record has a rank.
@@ -27,7 +27,8 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
-    /// Over `count` ranks, at least one. `theta` lies between 0 and 1.
+    /// Makes the law over `count` ranks, at least one. `theta` lies between 0
+    /// and 1.
     pub(crate) fn new(count: u64, theta: f64) -> Zipf {
         let mut zipf = Zipf {
             theta,
@@ -42,8 +43,8 @@ impl Zipf {
         zipf
     }
 
-    /// Changes the number of ranks, in constant time: YCSB adds a term for
-    /// each new item to a running sum, the integral needs neither.
+    /// Changes the number of ranks, in constant time: YCSB adds a term for each
+    /// new item to a running sum; the integral needs no sum.
     pub(crate) fn resize(&mut self, count: u64) {
         self.count = count.max(1);
         self.zeta = self.zeta();
@@ -51,7 +52,7 @@ impl Zipf {
         self.eta = (1.0 - two_of_all) / (1.0 - (1.0 + self.half_pow) / self.zeta);
     }
 
-    /// The rank of a number in 0.0..1.0; 0 is the most popular.
+    /// Returns the rank of a number in 0.0..1.0; 0 is the most popular.
     pub(crate) fn rank(&self, unit: f64) -> u64 {
         let (scaled, last) = (unit * self.zeta, self.count - 1);
         if scaled < 1.0 {
@@ -64,8 +65,8 @@ impl Zipf {
         ((self.count as f64 * place) as u64).min(last)
     }
 
-    /// The normalising sum: past the head by Euler's and Maclaurin's formula,
-    /// whose first term left out is below 1e-12 there.
+    /// Returns the normalising sum. Past the head it is by Euler's and
+    /// Maclaurin's formula, whose first term left out is below 1e-12 there.
     fn zeta(&self) -> f64 {
         if self.count <= HEAD {
             return sum(self.count, self.theta);
@@ -95,7 +96,7 @@ mod tests {
                 assert!((ours / exact - 1.0).abs() < 1e-12, "{count} {theta}: {ours} {exact}");
             }
         }
-        // What YCSB has as a constant for its scrambled generator.
+        // YCSB has this constant for its scrambled generator.
         let known = 26.469_028_201_783_02;
         assert!((Zipf::new(10_000_000_000, 0.99).zeta / known - 1.0).abs() < 1e-9);
     }
@@ -138,7 +139,7 @@ mod tests {
                 let bound = [0.03, 0.03, 0.2, 0.075].get(i).copied().unwrap_or(0.03);
                 assert!(off.abs() < bound, "{theta}, ranks below {}: {off}", ends[i]);
             }
-            // Ranks 0 and 1 are exact; the rest as one, which is then exact too.
+            // Ranks 0 and 1 are exact; the rest together are then exact too.
             let two = [counts[0], counts[1], DRAWN - counts[0] - counts[1]];
             let far = chi_square::deviation(&two, &[shares[0], shares[1], 1.0 - upto(2)], 2);
             assert!(far < 4.0, "{far}");

@@ -1,10 +1,10 @@
 //! The closed loop: each client sends its next operation when its last is done.
 //!
-//! A number of operations is shared out by turns, not taken from a counter: a
-//! client then does the same operations in every run and on every store.
+//! A number of operations is shared out by turns, not taken from a counter: a client then does the
+//! same operations in every run and on every store.
 //!
-//! Owns: that, and concurrent clients that keep a store busy meanwhile. Never
-//! does: correct latencies for what it did not send.
+//! Owns: these shares, and concurrent clients that keep a store busy meanwhile. Never does: correct
+//! latencies for operations that it did not send.
 
 use super::open::wake_promptly;
 use super::seen::{Seen, Stop, Watch, each};
@@ -13,21 +13,21 @@ use crate::store::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 use windrow::env::Clock;
 
-/// A concurrent client that waits for its turn looks this often whether the main
-/// ones are done.
+/// The interval at which a concurrent client that waits for its turn checks whether the main ones
+/// are done.
 const LOOK_NS: u64 = 10_000_000;
 
 /// A client that works until the main ones are done.
 pub(crate) struct Concurrent<W> {
-    /// What it does. Client b of B concurrent ones does operations b, b + B, b + 2 B ...
+    /// Its work. Client b of B concurrent ones does operations b, b + B, b + 2 B ...
     pub(crate) worker: W,
-    /// Operations per second of this one, in the open loop; `None` is flat out.
+    /// This client's operations per second, in the open loop; `None` is flat out.
     pub(crate) rate_per_s: Option<f64>,
 }
 
-/// Does `ops` operations: client w of T does w, w + T, w + 2 T ... below
-/// `ops`. Concurrent clients work until these are done, and are told of apart;
-/// the stalls of those with a rate are what exceeds it.
+/// Does `ops` operations: client w of T does w, w + T, w + 2 T ... below `ops`. Concurrent clients
+/// work until these are done, and have an outcome of their own. The stalls of clients with a rate
+/// count only where an operation was due.
 ///
 /// # Errors
 /// A worker's; one of the main ones' if both kinds failed.
@@ -49,7 +49,7 @@ pub(crate) fn closed<W: Worker, B: Worker>(
         let numbers = (place..).step_by(others);
         match rate_per_s {
             None => back_to_back(watch, numbers, u64::MAX, worker, &stop),
-            // One after the other, not all at once.
+            // The clients' starts are spread over an interval.
             Some(rate_per_s) => {
                 let lag = place as f64 / others as f64;
                 let due = numbers.enumerate().map(|(turn, number)| {
@@ -75,8 +75,8 @@ pub(crate) fn closed<W: Worker, B: Worker>(
     Ok(outcome)
 }
 
-/// Runs operations back to back for `length_ns`; each client completes the
-/// one that it is at. Numbers have no holes, however much each client does.
+/// Runs operations back to back for `length_ns`; each client completes its current operation. The
+/// numbers have no holes, however much each client does.
 ///
 /// # Errors
 /// A worker's, the first worker's if several failed.
@@ -95,7 +95,7 @@ pub(crate) fn saturate<W: Worker>(
     Seen::outcome(threads, None, |_| 0)
 }
 
-/// One client's operations, one after the other; none starts after `length_ns`.
+/// Runs one client's operations, one after the other; none starts after `length_ns`.
 fn back_to_back<W: Worker>(
     watch: Watch<'_>,
     mut numbers: impl Iterator<Item = u64>,
@@ -105,7 +105,7 @@ fn back_to_back<W: Worker>(
 ) -> Result<Seen> {
     let (mut seen, mut now_ns) = (Seen::default(), watch.now_ns());
     while now_ns < length_ns && !stop.is_set() {
-        // Not before: a number that is taken is done.
+        // The number is taken only now: a number that is taken is done.
         let Some(number) = numbers.next() else { break };
         let kind = worker.run(number)?;
         let end_ns = watch.now_ns();
@@ -115,7 +115,7 @@ fn back_to_back<W: Worker>(
     Ok(seen)
 }
 
-/// One client's operations, each with its intended start.
+/// Runs one client's operations, each with its intended start.
 fn paced<W: Worker>(
     watch: Watch<'_>,
     due: impl Iterator<Item = (u64, u64)>,

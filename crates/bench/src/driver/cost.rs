@@ -1,7 +1,9 @@
-//! What the drivers themselves cost, on the real clock. Not asserted: run by
-//! hand, on an idle machine, when a figure is in doubt:
+//! The cost of the drivers themselves, on the real clock. It is not asserted:
+//! run this by hand, on an idle machine, when a figure is in doubt:
 //!
 //!     cargo test --release -p windrow-bench -- --ignored --nocapture driver::cost
+//!
+//! Owns no state. Never does: open a store.
 
 use super::*;
 use crate::draws::{Draws, Stream};

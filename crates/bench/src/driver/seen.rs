@@ -1,7 +1,9 @@
-//! What one thread saw, and what all saw together; starting and stopping them.
+//! The records of each thread and of all together, and the start and stop of
+//! the threads.
 //!
-//! Owns: recording without sharing: threads' histograms and timelines meet
-//! when the threads have ended. Never does: decide when an operation starts.
+//! Owns: recording without sharing: threads' histograms and timelines are
+//! merged when the threads have ended. Never does: decide when an operation
+//! starts.
 
 use super::Outcome;
 use super::timeline::Timeline;
@@ -11,7 +13,7 @@ use crate::store::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 use windrow::env::Clock;
 
-/// What a thread saw.
+/// The record of one thread.
 #[derive(Default)]
 pub(super) struct Seen {
     latencies: ByKind,
@@ -21,7 +23,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Takes in an operation that ended at `end_ns` of the run.
+    /// Records an operation that ended at `end_ns` of the run.
     pub(super) fn record(&mut self, kind: Kind, latency_ns: u64, end_ns: u64) -> Result<()> {
         self.latencies.record_ns(kind, latency_ns)?;
         self.done += 1;
@@ -30,13 +32,14 @@ impl Seen {
         Ok(())
     }
 
-    /// Takes in that an operation had not ended by the time the run was given up.
+    /// Records that an operation had not ended by the time the run was given
+    /// up.
     pub(super) fn give_up(&mut self, now_ns: u64) {
         self.last_ns = now_ns;
     }
 
-    /// All threads' together. `due` operations were due, the `n`th at `due_ns(n)`;
-    /// `None` is as many as were done.
+    /// Merges the records of all threads. `due` operations were due, the `n`th
+    /// at `due_ns(n)`; `None` is as many as were done.
     pub(super) fn outcome(
         threads: Vec<Seen>,
         due: Option<u64>,
@@ -127,11 +130,12 @@ pub(super) fn each<'s, W: Send>(
     Threads(workers.iter_mut().enumerate().map(run).collect())
 }
 
-/// Threads at work.
+/// The threads at work.
 pub(super) struct Threads<'s>(Vec<std::thread::ScopedJoinHandle<'s, Result<Seen>>>);
 
 impl Threads<'_> {
-    /// What each saw, when all have ended; the first one's error if any failed.
+    /// Returns the record of each, when all have ended; the first one's error
+    /// if any failed.
     pub(super) fn join(self) -> Result<Vec<Seen>> {
         let panicked = || Err("a client thread panicked".into());
         let ended: Vec<_> =

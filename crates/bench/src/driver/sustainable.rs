@@ -1,29 +1,30 @@
 //! The highest arrival rate that a store serves.
 //!
-//! A store that runs flat out borrows from the future: what it leaves to be
-//! compacted is owed. A rate is sustained if a window of it ends all but
-//! without a queue, and what is owed then is paid soon. Rates are bracketed
-//! from a first guess and the bracket is halved. One window by good luck would
-//! end the search too high and one by bad luck too low (RocksDB's answer went
-//! from 186,000 to 63,000 a second so), so that two of three decide.
+//! A store that runs flat out borrows from the future: it owes the compactions
+//! that it leaves. A rate is sustained if a window of it ends almost without a
+//! queue, and the debt at its end is paid soon. Rates are bracketed from a
+//! first guess and the bracket is halved. One window by good luck would end the
+//! search too high and one by bad luck too low (RocksDB's answer went from
+//! 186,000 to 63,000 a second so), so that two of three decide.
 //!
 //! Owns: the search and the verdict. Never does: run a window.
 
 use super::{Load, Outcome};
 use crate::store::Result;
 
-/// How close the bracket comes: the next higher rate that was tried, and
+/// The width of the final bracket: the next higher rate that was tried, and
 /// failed, is at most this many times the answer.
 const CLOSE: f64 = 1.05;
 
-/// Windows that decide about a rate, of three at most.
+/// The number of windows that decide about a rate, of three at most.
 const WINDOWS: u32 = 2;
 
-/// Windows after which a search ends with what it has.
+/// The number of windows after which a search ends with its best answer.
 const MOST: usize = 30;
 
-/// What a drain takes however little is owed: it writes a memtable out, and
-/// merges level 0, which stores let grow to a few files before they do.
+/// The time that a drain takes however little is owed: it writes a memtable
+/// out, and merges level 0, which stores let grow to a few files before they
+/// do.
 const LAST_MERGE_NS: u64 = 2_000_000_000;
 
 /// One window at one rate.
@@ -31,19 +32,21 @@ const LAST_MERGE_NS: u64 = 2_000_000_000;
 pub(crate) struct Attempt {
     /// Operations sent per second.
     pub(crate) rate_per_s: f64,
-    /// How long they were sent.
+    /// The time during which they were sent.
     pub(crate) length_ns: u64,
     /// Operations due and done.
     pub(crate) due: u64,
     pub(crate) done: u64,
-    /// From the window's end to the last completion: the queue that was left.
+    /// The time from the window's end to the last completion: the length of the
+    /// queue that was left.
     pub(crate) late_ns: u64,
-    /// From there until no compaction was due.
+    /// The time from the last completion until no compaction was due.
     pub(crate) drain_ns: u64,
 }
 
 impl Attempt {
-    /// From a window's outcome, and how long the store took to drain then.
+    /// Makes an attempt from a window's outcome, and the time that the store
+    /// then took to drain.
     pub(crate) fn of(load: Load, outcome: &Outcome, drain_ns: u64) -> Attempt {
         Attempt {
             rate_per_s: load.rate_per_s,
@@ -55,9 +58,9 @@ impl Attempt {
         }
     }
 
-    /// Whether the store served the rate: in full, with a queue of at most
-    /// 2 % of the window at its end, and drained within a tenth of it and
-    /// what the last merge takes.
+    /// Returns whether the store served the rate: in full, with a queue of at
+    /// most 2 % of the window at its end, and drained within a tenth of it and
+    /// the time of the last merge.
     pub(crate) fn held(&self) -> bool {
         self.done == self.due
             && self.late_ns <= self.length_ns / 50
@@ -65,7 +68,7 @@ impl Attempt {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sustainable {
     /// The highest rate that held; `None` if none did.
@@ -74,8 +77,8 @@ pub(crate) struct Sustainable {
     pub(crate) attempts: Vec<Attempt>,
 }
 
-/// Searches from `guess_per_s`, for which the drained throughput of a
-/// saturated run is good. `window` sends at a rate and drains.
+/// Searches from `guess_per_s`, for which the drained throughput of a saturated
+/// run is good. `window` sends at a rate and drains.
 ///
 /// # Errors
 /// If the guess is no rate, and those of `window`.
@@ -104,7 +107,7 @@ pub(crate) fn sustainable(
             (Some(low), None) => low * stride,
             (None, high) => high.unwrap_or(rate) / stride,
         };
-        // Bolder while there is no bracket: the guess was far off.
+        // The stride grows while there is no bracket: the guess was far off.
         stride = (stride * stride).min(4.0);
     }
     Ok(Sustainable { rate_per_s: held, attempts })
@@ -116,7 +119,7 @@ mod tests {
 
     const LENGTH_NS: u64 = 10_000_000_000;
 
-    /// A window that holds or does not.
+    /// Returns a window that holds or does not.
     fn window(rate_per_s: f64, holds: bool) -> Attempt {
         let done = if holds { 1000 } else { 999 };
         Attempt { rate_per_s, length_ns: LENGTH_NS, due: 1000, done, late_ns: 0, drain_ns: 0 }
@@ -138,7 +141,7 @@ mod tests {
     fn one_lucky_window_is_not_enough() {
         let mut tried = Vec::new();
         let found = sustainable(100.0, |rate| {
-            // Up to 130 holds the first time, 100 always.
+            // A rate up to 130 holds the first time, one up to 100 always.
             let lucky = rate <= 130.0 && !tried.contains(&rate.to_bits());
             tried.push(rate.to_bits());
             Ok(window(rate, rate <= 100.0 || lucky))
@@ -152,7 +155,7 @@ mod tests {
         let mut sent = 0;
         let found = sustainable(100.0, |rate| {
             sent += 1;
-            // Every third fails for nothing.
+            // Every third window fails without a cause.
             Ok(window(rate, rate <= 120.0 && sent % 3 != 0))
         });
         let rate = found.unwrap().rate_per_s.unwrap();
@@ -189,7 +192,7 @@ mod tests {
         assert!(!Attempt { late_ns: 200_000_001, ..good }.held());
         assert!(!Attempt { drain_ns: 3_000_000_001, ..good }.held());
         assert!(!Attempt { done: 999, ..good }.held());
-        // A short window has as long as a long one for its last merge.
+        // A short window has as much time as a long one for its last merge.
         let short = Attempt { length_ns: LENGTH_NS / 10, ..good };
         assert!(Attempt { drain_ns: LAST_MERGE_NS + 100_000_000, ..short }.held());
         assert!(!Attempt { drain_ns: LAST_MERGE_NS + 100_000_001, ..short }.held());

@@ -1,7 +1,10 @@
-//! The drivers on stores whose times are known, under a clock that only
-//! sleeping moves: what they report is compared with arithmetic.
+//! The drivers on stores whose times are known, under a clock that only sleeping moves: their
+//! reports are compared with arithmetic.
 //!
-//! Virtual time is for one client: several would all move one clock. What
+//! Virtual time is for one client: several would all move one clock. The parts that several clients
+//! share are tested by counts.
+//!
+//! Owns: the virtual clock and the stub workers. Never does: assert a real time.
 //! several clients share is tested by counts.
 
 use super::*;
@@ -20,7 +23,7 @@ const S: u64 = 1_000_000_000;
 struct Virtual(Arc<AtomicU64>);
 
 impl Virtual {
-    /// Not from zero: intended starts count from where the run begins.
+    /// Does not begin at zero: intended starts count from where the run begins.
     fn new() -> Virtual {
         Virtual(Arc::new(AtomicU64::new(5 * S)))
     }
@@ -38,7 +41,7 @@ impl Clock for Virtual {
     }
 }
 
-/// An operation takes what this function of its number and its start says.
+/// A worker whose operation takes the time that this function of its number and its start returns.
 struct Stub<F>(Virtual, F);
 
 impl<F: Fn(u64, u64) -> u64 + Send> Worker for Stub<F> {
@@ -48,8 +51,8 @@ impl<F: Fn(u64, u64) -> u64 + Send> Worker for Stub<F> {
     }
 }
 
-/// 0.1 ms an operation; but in the last second of every ten the store stalls,
-/// and what comes then waits for its end first.
+/// Returns 0.1 ms an operation. In the last second of every ten the store stalls, and the
+/// operations of that second wait for its end first.
 fn stalling(_: u64, now_ns: u64) -> u64 {
     let within_ns = now_ns % (10 * S);
     let waited_ns = if 9 * S <= within_ns { 10 * S - within_ns } else { 0 };
@@ -62,15 +65,15 @@ fn opened(rate_per_s: f64, length_ns: u64, takes: impl Fn(u64, u64) -> u64 + Sen
     open(&clock, Load { rate_per_s, length_ns }, &mut workers).unwrap()
 }
 
-/// What a stub does that is never run.
+/// The time function of a stub that never runs.
 type Never = fn(u64, u64) -> u64;
 
-/// No concurrent clients.
+/// Returns no concurrent clients.
 fn alone() -> [Concurrent<Stub<Never>>; 0] {
     []
 }
 
-/// The histogram's buckets are 0.1 % wide.
+/// Compares within the histogram's buckets, which are 0.1 % wide.
 #[track_caller]
 fn near_ms(us: f64, ms: f64) {
     assert!((us / 1000.0 / ms - 1.0).abs() <= 0.001, "{us} us for {ms} ms");
@@ -80,16 +83,14 @@ fn all(outcome: &Outcome) -> Latencies {
     outcome.latencies.all().unwrap()
 }
 
-/// 1000 operations a second for 100 s, of which ten are stalls. Counted from
-/// the start of a stall, operation i is due at i ms. It is done as the i-th
-/// after the stall, at 1000 + 0.1 (i + 1) ms: its latency is 1000.1 - 0.9 i ms,
-/// down to the 0.1 ms of all others where i reaches 1111. The stall that
-/// ends the run has 1000 such operations, the nine before it 1112, so that
-/// 100,000 sorted latencies begin, from the longest, with ten of each i below
-/// 1000. The 99th percentile is exceeded by 1000 operations, those with
-/// i < 100, and is the latency of i = 100: 1000.1 - 90 = 910.1 ms. The 99.9th is
-/// exceeded by 100: i = 10, 991.1 ms. The 90th, exceeded by 10,000, is the
-/// first of what the nine have from i = 1000 on: 100.1 ms.
+/// 1000 operations a second for 100 s; ten of these are stalls. Counted from the start of a stall,
+/// operation i is due at i ms. It is done as the i-th after the stall, at 1000 + 0.1 (i + 1) ms:
+/// its latency is 1000.1 - 0.9 i ms, down to the 0.1 ms of all others where i reaches 1111. The
+/// stall that ends the run has 1000 such operations, the nine before it 1112, so that 100,000
+/// sorted latencies begin, from the longest, with ten of each i below 1000. The 99th percentile is
+/// exceeded by 1000 operations, those with i < 100, and is the latency of i = 100: 1000.1 - 90 =
+/// 910.1 ms. The 99.9th is exceeded by 100: i = 10, 991.1 ms. The 90th, exceeded by 10,000, is the
+/// first of the nine stalls' latencies from i = 1000 on: 100.1 ms.
 #[test]
 fn the_open_loop_reports_what_a_stall_costs() {
     let outcome = opened(1000.0, 100 * S, stalling);
@@ -104,17 +105,17 @@ fn the_open_loop_reports_what_a_stall_costs() {
     assert_eq!(latencies.above_us(150.0), 11_008);
     // The last of the run is i = 999 of the last stall.
     assert_eq!(outcome.elapsed_ns, 100 * S + 100 * MS);
-    // Nothing completes from the operation before the stall, at 8999.1 ms, to
-    // 10,000.1; something has been due from 9000 on.
+    // Nothing completes from the operation before the stall, at 8999.1 ms, to 10,000.1; an
+    // operation has been due from 9000 on.
     assert_eq!(outcome.longest_gap_ns, 1000 * MS + 100 * US);
     assert_eq!(outcome.stalled_ns, 10 * S);
-    // A second without, then what was missed with what was due.
+    // One second without completions, then the missed operations with those that were due.
     assert_eq!(outcome.steps[7..12], [1000, 1000, 0, 2000, 1000]);
 }
 
-/// 50,000 a second come as fifty each millisecond; of 10 us each, the first of a
-/// group is done 10 us after it came and the last after 500. Every rank has 1 in
-/// 50 of the operations: the median is that of the 25th.
+/// 50,000 a second come as fifty each millisecond, of 10 us each. The first of a group is done 10
+/// us after it came and the last after 500. Every rank has 1 in 50 of the operations: the median is
+/// that of the 25th.
 #[test]
 fn high_rates_arrive_in_groups_of_a_millisecond() {
     let outcome = opened(50_000.0, S, |_, _| 10 * US);
@@ -127,11 +128,10 @@ fn high_rates_arrive_in_groups_of_a_millisecond() {
     assert_eq!(outcome.stalled_ns, 0);
 }
 
-/// The same store. A client that waits sends 10 operations a millisecond
-/// while the store is well, and one for each stall: 90,000 are done from the
-/// start of a stall to the start of the next. Of 900,001 ten are slow: the
-/// 99.99th percentile is that of a store without stalls, for users who
-/// saw one in ten of their requests wait for half a second.
+/// The store of the open loop's test. A client that waits sends 10 operations a millisecond while
+/// the store is well, and one for each stall: 90,000 are done from the start of a stall to the
+/// start of the next. Of 900,001 ten are slow: the 99.99th percentile is that of a store without
+/// stalls, for users who saw one in ten of their requests wait for half a second.
 #[test]
 fn the_closed_loop_does_not_see_it() {
     let clock = Virtual::new();
@@ -143,10 +143,10 @@ fn the_closed_loop_does_not_see_it() {
     }
     near_ms(latencies.quantile_us(1.0), 1000.1);
     assert_eq!(latencies.above_us(150.0), 10);
-    // Ten stalls follow as many full seconds each; the timeline does show them.
+    // Each of the ten stalls follows full seconds; the timeline does show them.
     assert_eq!(outcome.elapsed_ns, 100 * S + 100 * US);
     assert_eq!(outcome.longest_gap_ns, 1000 * MS + 100 * US);
-    // The operation before a stall completes as it begins, in its first slot.
+    // The operation before a stall completes as the stall begins, in its first slot.
     assert_eq!(outcome.stalled_ns, 10 * 990 * MS);
     assert_eq!((outcome.steps[9], outcome.steps[19], outcome.step_ns), (1, 1, S));
     assert!(outcome.steps[10..19].iter().all(|done| 9999 <= *done));
@@ -159,7 +159,7 @@ fn what_keeps_up_has_its_service_time() {
     let counts: Vec<_> = outcome.latencies.iter().map(|(kind, l)| (kind, l.count())).collect();
     assert_eq!(counts, [(Kind::Put, 50), (Kind::Get, 50)]);
     near_ms(all(&outcome).quantile_us(1.0), 1.0);
-    // The last begins at 990 ms. That it idles between two is no gap.
+    // The last begins at 990 ms. Idle time between two operations is no gap.
     assert_eq!(outcome.elapsed_ns, 991 * MS);
     assert_eq!((outcome.stalled_ns, outcome.longest_gap_ns), (0, MS));
 }
@@ -175,20 +175,20 @@ fn a_pause_is_felt_by_all_that_were_due_in_it() {
     near_ms(of(Kind::Get).quantile_us(1.0), 100.0);
     // i = 1..=100 more were late: 110 of 500, with 101 above 1 ms.
     assert_eq!(all(&outcome).above_us(1500.0), 100);
-    // Nothing completed from 19 to 121 ms: slots 2 to 11 had nothing.
+    // Nothing completed from 19 to 121 ms: slots 2 to 11 are empty.
     assert_eq!((outcome.stalled_ns, outcome.longest_gap_ns), (100 * MS, 101 * MS));
 }
 
 #[test]
 fn what_cannot_keep_up_is_given_up() {
-    // 4,000 a second of 1 ms each on one thread: a quarter gets through.
+    // 4,000 a second of 1 ms each on one thread: a quarter of them is done.
     let outcome = opened(4000.0, 100 * MS, |_, _| MS);
-    // The one that ends at three times the length is not counted any more. The
-    // last before it is number 298, of the group that came at 296 / 4 ms.
+    // The one that ends at three times the length no longer counts. The last before it is number
+    // 298, of the group that came at 296 / 4 ms.
     assert_eq!((outcome.due, outcome.done), (400, 299));
     near_ms(all(&outcome).quantile_us(1.0), 299.0 - 296.0 / 4.0);
     assert_eq!(outcome.elapsed_ns, 300 * MS);
-    // One that does not come back is not done, but is a stall.
+    // An operation that does not return is not done, but is a stall.
     let outcome = opened(100.0, 100 * MS, |number, _| if number == 2 { 5 * S } else { MS });
     assert_eq!((outcome.due, outcome.done, outcome.elapsed_ns), (10, 2, 5020 * MS));
     assert_eq!((outcome.longest_gap_ns, outcome.stalled_ns), (5 * S, 5 * S));
@@ -261,7 +261,7 @@ fn rests_are_no_part_of_operations() {
     near_ms(all(&outcome).quantile_us(1.0), 19.0);
 }
 
-/// Notes what it was asked for; fails at one number.
+/// Records the numbers that it was called with; fails at one number.
 struct Noting {
     numbers: Vec<u64>,
     fails_at: u64,
@@ -348,7 +348,7 @@ fn concurrent_clients_work_meanwhile_and_are_told_apart() {
 #[test]
 fn a_failure_ends_all() {
     let failing = |at| Noting { numbers: Vec::new(), fails_at: at };
-    // The concurrent ones would go on for ever, and so would the main ones' operations.
+    // The concurrent workers would go on for ever, and so would the main ones' operations.
     let mut concurrent = [Concurrent { worker: failing(50), rate_per_s: None }];
     let mut workers = Noting::several(2);
     let error = closed(&OsClock, u64::MAX, &mut workers, &mut concurrent).unwrap_err();
@@ -357,7 +357,7 @@ fn a_failure_ends_all() {
     let mut workers = [failing(100), failing(u64::MAX)];
     assert!(closed(&OsClock, u64::MAX, &mut workers, &mut concurrent).is_err());
     let load = Load { rate_per_s: 1e6, length_ns: 1000 * S };
-    // Whichever of them comes by the operation.
+    // Either of them may take the operation.
     assert!(open(&OsClock, load, &mut [failing(100), failing(100)]).is_err());
     assert!(saturate(&OsClock, 1000 * S, &mut [failing(100)]).is_err());
 }

@@ -1,7 +1,7 @@
 //! Completions over time: one thread's as they come, all threads' together.
 //!
 //! A run is cut into slots of 10 ms. Each keeps how many operations completed
-//! in it and when the first and the last did, which is enough for steps of a
+//! in it and when the first and the last did. That is enough for steps of a
 //! second, for stalls, and for the longest gap across threads, and takes 12
 //! bytes for 10 ms of a run. Keeping every completion would disturb the caches
 //! that are measured.
@@ -15,7 +15,7 @@ pub(super) const SLOT_NS: u64 = 10_000_000;
 const LONG_STEP_NS: u64 = 1_000_000_000;
 const SHORT_STEP_NS: u64 = 100_000_000;
 
-/// What completed in a slot. Times count from the slot's start.
+/// The completions in a slot. Times count from the slot's start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     done: u32,
@@ -27,17 +27,17 @@ struct Slot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timeline(Vec<Slot>);
 
-/// Where nothing completed.
+/// The times in which nothing completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gaps {
-    /// Whole slots that an operation waited through.
+    /// Whole slots throughout which an operation waited.
     pub(super) stalled_ns: u64,
     /// The longest time that an operation waited and none completed.
     pub(super) longest_ns: u64,
 }
 
 impl Timeline {
-    /// Takes in a completion. Those of one thread come in order.
+    /// Records a completion. Those of one thread come in order.
     pub(super) fn record(&mut self, end_ns: u64) {
         let (at, within_ns) = ((end_ns / SLOT_NS) as usize, (end_ns % SLOT_NS) as u32);
         if self.0.len() <= at {
@@ -51,7 +51,7 @@ impl Timeline {
         slot.last_ns = within_ns;
     }
 
-    /// Takes in another thread's.
+    /// Adds another thread's timeline.
     pub(super) fn add(&mut self, other: &Timeline) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), Slot::default());
@@ -70,7 +70,7 @@ impl Timeline {
         }
     }
 
-    /// Completions of each step, and the step's length.
+    /// Returns the completions of each step, and the step's length.
     pub(super) fn steps(&self, elapsed_ns: u64) -> (Vec<u64>, u64) {
         let long = 10 * LONG_STEP_NS <= elapsed_ns;
         let step_ns = if long { LONG_STEP_NS } else { SHORT_STEP_NS };
@@ -78,19 +78,19 @@ impl Timeline {
         (slots.map(|step| step.iter().map(|slot| u64::from(slot.done)).sum()).collect(), step_ns)
     }
 
-    /// Where nothing completed until `end_ns` although something was due:
-    /// `due_ns` is when operation `n` of all was. A client that is idle is no
-    /// stall.
+    /// Returns the gaps until `end_ns` in which nothing completed although
+    /// something was due: `due_ns(n)` is the time when the `n`th of all
+    /// operations was due. An idle client is no stall.
     pub(super) fn gaps(&self, end_ns: u64, due_ns: impl Fn(u64) -> u64) -> Gaps {
         let (mut gaps, mut done, mut last_ns) = (Gaps::default(), 0, 0);
         let slots =
             self.0.iter().chain(std::iter::repeat(&Slot { done: 0, first_ns: 0, last_ns: 0 }));
-        // The slot of the end may be cut short: nothing is said of it.
+        // The slot of the end may be cut short: it does not count as a stall.
         let begins = (0..=end_ns).step_by(SLOT_NS as usize);
         for (slot, begin_ns) in slots.zip(begins) {
             let due_ns = due_ns(done);
             if slot.done == 0 {
-                // One was waiting from the slot's start to its end.
+                // An operation was waiting from the slot's start to its end.
                 if due_ns <= begin_ns && begin_ns + SLOT_NS <= end_ns {
                     gaps.stalled_ns += SLOT_NS;
                 }
@@ -120,7 +120,7 @@ mod tests {
         timeline
     }
 
-    /// Of the closed loop, in which something always is due.
+    /// Returns the gaps in the closed loop, in which something is always due.
     fn gaps(timeline: &Timeline, end_ms: u64) -> Gaps {
         timeline.gaps(end_ms * MS, |_| 0)
     }
@@ -130,7 +130,7 @@ mod tests {
         // Alone, the threads pause for 60 and 65 ms, together for 40 at most.
         let mut both = of_ms([0, 5, 65, 70]);
         both.add(&of_ms([25, 90, 95]));
-        // 10, 30, 40, 50 and 80 had nothing.
+        // The slots 10, 30, 40, 50 and 80 are empty.
         assert_eq!(gaps(&both, 95), Gaps { stalled_ns: 50 * MS, longest_ns: 40 * MS });
         assert_eq!(both.steps(95 * MS), (vec![7], 100 * MS));
     }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_is_not_due_is_no_stall() {
-        // One is due every 100 ms and takes 2; the sixth takes 45.
+        // An operation is due every 100 ms and takes 2; the sixth takes 45.
         let timeline = of_ms([2, 102, 202, 302, 402, 545]);
         let due = |n: u64| n * 100 * MS;
         let expected = Gaps { stalled_ns: 40 * MS, longest_ns: 45 * MS };
@@ -159,7 +159,7 @@ mod tests {
     fn a_run_that_was_given_up_in_a_stall_has_it() {
         let timeline = of_ms([2, 102]);
         let due = |n: u64| n * 100 * MS;
-        // The third, due at 200, was under way; so was all of 200 to 450.
+        // The third, due at 200, was under way, during all of 200 to 450.
         let expected = Gaps { stalled_ns: 250 * MS, longest_ns: 255 * MS };
         assert_eq!(timeline.gaps(455 * MS, due), expected);
         assert_eq!(Timeline::default().gaps(25 * MS, |_| 0).stalled_ns, 20 * MS);

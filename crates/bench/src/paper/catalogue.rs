@@ -1,4 +1,6 @@
 //! The papers that come with the program, and their experiments.
+//!
+//! Owns: the list of their files. Never does: parse one.
 
 /// A paper's files: its index, and name and text of each experiment.
 struct Files {
@@ -27,19 +29,20 @@ const PAPERS: &[Files] = &[
     files!("mnemosyne": "bits", "merlin", "scale", "shift", "static"),
 ];
 
-/// Name and text of each paper's index.
+/// Returns the name and the text of each paper's index.
 pub(crate) fn indexes() -> impl Iterator<Item = (&'static str, &'static str)> {
     PAPERS.iter().map(|files| (files.key, files.index))
 }
 
-/// Names, as `PAPER/EXPERIMENT`, and texts of a paper's experiments.
+/// Returns the names, as `PAPER/EXPERIMENT`, and the texts of a paper's
+/// experiments.
 pub(crate) fn experiments(key: &str) -> Vec<(String, &'static str)> {
     let files = PAPERS.iter().filter(|files| files.key == key);
     let named = files.flat_map(|files| files.experiments);
     named.map(|(name, text)| ((*name).to_owned(), *text)).collect()
 }
 
-/// The text of an experiment by its name, `PAPER/EXPERIMENT`.
+/// Returns the text of an experiment by its name, `PAPER/EXPERIMENT`.
 pub(crate) fn experiment(name: &str) -> Option<&'static str> {
     let mut all = PAPERS.iter().flat_map(|files| files.experiments);
     all.find(|(known, _)| *known == name).map(|(_, text)| *text)

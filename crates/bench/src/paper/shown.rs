@@ -1,6 +1,7 @@
-//! The form in which a paper shows a result: which figure, over what, of whom.
+//! The form in which a paper shows a result: the figure, the categories and the
+//! contenders.
 //!
-//! Never does: draw (`report/paper.rs` does).
+//! Owns: that form and its checks. Never does: draw (`report/paper.rs` does).
 
 #[cfg(test)]
 use crate::workload::Workload;
@@ -23,26 +24,26 @@ pub(crate) struct Shown {
     #[serde(default)]
     figures: Vec<String>,
     pub(crate) phases: Vec<String>,
-    /// Empty for an experiment that has no cases.
+    /// The cases; empty for an experiment that has none.
     #[serde(default)]
     pub(crate) cases: Vec<String>,
-    /// What categories are called; their own names if empty.
+    /// Names of the categories; their own names if empty.
     #[serde(default)]
     labels: Vec<String>,
-    /// Whose results, in this order; all contenders' if empty.
+    /// The contenders that are shown, in this order; all if empty.
     #[serde(default)]
     pub(crate) contenders: Vec<String>,
     /// Whether contenders are on the axis, and each category is a series.
     #[serde(default)]
     pub(crate) by_contender: bool,
-    /// What the axes show.
+    /// The titles of the axes.
     #[serde(default)]
     pub(crate) x: String,
     #[serde(default)]
     pub(crate) y: String,
 }
 
-/// How it is drawn.
+/// The form of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form<'a> {
     Bars(&'a str),
@@ -52,7 +53,7 @@ pub(crate) enum Form<'a> {
     Table(&'a [String]),
 }
 
-/// A case and a phase, and what an axis calls them.
+/// A case and a phase, with their label on an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Category<'a> {
     /// Empty where there are no cases.
@@ -62,7 +63,7 @@ pub(crate) struct Category<'a> {
 }
 
 impl Shown {
-    /// The one form it has.
+    /// Returns its form; a result has exactly one.
     pub(crate) fn form(&self) -> Result<Form<'_>, String> {
         let forms = [
             self.bars.as_deref().map(Form::Bars),
@@ -78,7 +79,7 @@ impl Shown {
         }
     }
 
-    /// Figures that are told in numbers.
+    /// Returns the figures that are shown as numbers.
     pub(crate) fn figures(&self) -> Vec<String> {
         match self.form() {
             Ok(Form::Bars(figure) | Form::Lines(figure)) => vec![figure.to_owned()],
@@ -91,7 +92,8 @@ impl Shown {
         }
     }
 
-    /// What is on the axis, in order: cases, each with all phases.
+    /// Returns the categories in the order of the axis: cases, each with all
+    /// phases.
     pub(crate) fn categories(&self) -> Vec<Category<'_>> {
         let cases: Vec<&str> = match self.cases.is_empty() {
             true => vec![""],
@@ -112,7 +114,8 @@ impl Shown {
         all
     }
 
-    /// Whether the experiment, one workload for each case, has what it names.
+    /// Checks that the experiment, one workload for each case, has the cases,
+    /// phases and contenders that the form names.
     #[cfg(test)]
     pub(super) fn check(&self, workloads: &[Workload]) -> Result<(), String> {
         self.form()?;

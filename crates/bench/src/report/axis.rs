@@ -1,7 +1,7 @@
-//! Axes: where a value lies, and which values get a tick.
+//! Axes: the place of a value, and the values that get a tick.
 //!
 //! Owns: linear axes from zero, logarithmic ones, and the axis of nines, on
-//! which 90, 99 and 99.9 % are equally far apart. Never does: draw.
+//! which 90, 99 and 99.9 % are at equal distances. Never does: draw.
 
 /// A linear axis from 0 to a round number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,8 +11,8 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// An axis that holds `max`, with about `ticks` steps of 1, 2 or 5 times a
-    /// power of ten.
+    /// Makes an axis that holds `max`, with about `ticks` steps of 1, 2 or 5
+    /// times a power of ten.
     pub(crate) fn to(max: f64, ticks: f64) -> Linear {
         let max = if max > 0.0 && max.is_finite() { max } else { 1.0 };
         let rough = max / ticks;
@@ -26,7 +26,7 @@ impl Linear {
         self.step * f64::from(self.steps)
     }
 
-    /// Where a value lies, 0 to 1.
+    /// Returns the place of a value, 0 to 1.
     pub(crate) fn place(self, value: f64) -> f64 {
         (value / self.end()).clamp(0.0, 1.0)
     }
@@ -44,8 +44,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// An axis that holds all values above 0; they lie at least a third of a
-    /// decade apart, and ends are 1, 2 or 5 times a power of ten.
+    /// Makes an axis that holds all values above 0. Its ends are at least a
+    /// third of a decade apart, and are 1, 2 or 5 times a power of ten.
     pub(crate) fn over(values: impl IntoIterator<Item = f64>) -> Log {
         let held = values.into_iter().filter(|v| *v > 0.0 && v.is_finite());
         let (mut min, mut max) =
@@ -75,8 +75,8 @@ impl Log {
         ((value / self.from).log10() / (self.to / self.from).log10()).min(1.0)
     }
 
-    /// 1, 2 and 5 in each decade where there is room for `most` ticks, else
-    /// decades alone, else every so manieth.
+    /// Returns 1, 2 and 5 in each decade where there is room for `most` ticks,
+    /// else decades alone, else every n-th decade.
     pub(crate) fn ticks(self, most: usize) -> Vec<f64> {
         let inside = |v: &f64| self.from * 0.999 <= *v && *v <= self.to * 1.001;
         let first = self.from.log10().floor() as i32;
@@ -95,8 +95,8 @@ impl Log {
     }
 }
 
-/// Where a percentile lies on the axis of nines: 0 for 0, 1 for 90, 2 for 99,
-/// 3 for 99.9; `None` for 100, which lies at no end.
+/// Returns the place of a percentile on the axis of nines: 0 for 0, 1 for 90, 2
+/// for 99, 3 for 99.9; `None` for 100, which would be at infinity.
 pub(crate) fn nines(percentile: f64) -> Option<f64> {
     (percentile < 100.0).then(|| -(1.0 - percentile.max(0.0) / 100.0).log10())
 }

@@ -23,16 +23,17 @@ const GAP: f64 = 26.0;
 /// Widest that names of contenders may get.
 const NAMES_MAX: f64 = 170.0;
 
-/// A place and what is shown of it.
+/// A place and the figures that are shown there.
 pub(crate) struct Block<'a> {
     pub(crate) place: Place<'a>,
-    /// Next to the place's name.
+    /// The text next to the place's name.
     pub(crate) remark: String,
-    /// By slot; `None` where this place tells nothing of what others do.
+    /// The measures by slot; `None` where this place has no value for a figure
+    /// that others have.
     pub(crate) columns: Vec<Option<Measure>>,
 }
 
-/// Where a column is.
+/// The position of a column.
 #[derive(Clone, Copy)]
 struct Column {
     x: f64,
@@ -41,7 +42,7 @@ struct Column {
     rows: usize,
 }
 
-/// A picture of blocks, `across` of them next to each other.
+/// Draws blocks, `across` of them in a row.
 pub(crate) fn picture(
     run: &Results,
     title: &str,
@@ -67,7 +68,7 @@ pub(crate) fn picture(
     svg.finish(top - GAP + 4.0, title)
 }
 
-/// Draws a block; returns where it ends.
+/// Draws a block; returns the height at which it ends.
 fn draw_block(svg: &mut Svg, run: &Results, block: &Block<'_>, at: (f64, f64), wide: f64) -> f64 {
     let (left, mut y) = at;
     let title = cut(block.place.phase, Face::Title, wide);
@@ -136,8 +137,8 @@ fn draw_column(svg: &mut Svg, measure: &Measure, values: &[(usize, Vec<(u32, f64
     }
 }
 
-/// What is next to the bars: with the range where at least half of the
-/// width is left for them.
+/// Returns the texts at the bars: with the range where at least half of the
+/// width is left for the bars.
 fn words(spreads: &[Option<Spread>], wide: f64) -> Vec<String> {
     let all = |of: &dyn Fn(Spread) -> String| -> Vec<String> {
         spreads.iter().map(|s| s.map_or_else(String::new, of)).collect()
@@ -153,7 +154,7 @@ fn draw_axis(svg: &mut Svg, axis: Linear, (x, top, bottom): (f64, f64, f64), wid
     let ticks = axis.ticks();
     let text_of = |tick: f64| if tick == 0.0 { "0".to_owned() } else { number::round(tick) };
     let widest = ticks.iter().map(|t| width(&text_of(*t), Face::Small)).fold(0.0, f64::max);
-    // All of them, or the ends where they would touch.
+    // All ticks have a label, or only the ends where labels would touch.
     let is_tight = wide / (ticks.len() as f64 - 1.0) < widest + 8.0;
     for (i, &tick) in ticks.iter().enumerate() {
         let at = x + axis.place(tick) * wide;

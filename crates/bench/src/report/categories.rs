@@ -1,5 +1,5 @@
-//! A figure over categories, as papers draw it: groups of bars next to each other, or lines,
-//! a series for each contender, on one scale from zero.
+//! A figure over categories, as papers draw it: groups of bars, or lines, a series for each
+//! contender, on one scale from zero.
 //!
 //! A whisker goes from the least to the greatest round.
 //!
@@ -37,7 +37,7 @@ pub(super) struct Series {
     pub(super) values: Vec<Option<Spread>>,
 }
 
-/// What is drawn.
+/// The contents of a chart.
 pub(super) struct Chart {
     pub(super) title: String,
     pub(super) x: String,
@@ -47,7 +47,7 @@ pub(super) struct Chart {
     pub(super) has_lines: bool,
 }
 
-/// Where values lie.
+/// The scales of the plotting area.
 struct Area {
     top: f64,
     axis: Linear,
@@ -64,7 +64,7 @@ impl Area {
     }
 }
 
-/// The styles of the series of a chart.
+/// Returns the styles of the series of a chart.
 pub(super) fn styles(chart: &Chart) -> String {
     let mut css = String::new();
     let mut hues = HUES.into_iter().cycle();
@@ -79,7 +79,7 @@ pub(super) fn styles(chart: &Chart) -> String {
     css
 }
 
-/// The chart as an SVG element without styles.
+/// Draws the chart as an SVG element without styles.
 pub(super) fn picture(chart: &Chart) -> String {
     let mut svg = Svg::new(WIDE);
     svg.text((0.0, LINE), Anchor::Start, Face::Title, &cut(&chart.title, Face::Title, WIDE));
@@ -98,7 +98,7 @@ pub(super) fn picture(chart: &Chart) -> String {
     svg.finish(area.top + HEIGHT + 3.0 * LINE, &chart.title)
 }
 
-/// Names of series with their colours; returns where they end.
+/// Draws the names of series with their colours; returns the height at which they end.
 fn draw_legend(svg: &mut Svg, chart: &Chart, top: f64) -> f64 {
     let (mut x, mut y) = (0.0, top);
     for (i, series) in chart.series.iter().enumerate() {

@@ -14,10 +14,10 @@ use crate::store::Result;
 use std::path::Path;
 
 /// Reads runs, writes the page, the pictures and, if asked for, the tables in
-/// Markdown; prints the tables and where the page is.
+/// Markdown. Prints the tables and the path of the page.
 ///
 /// # Errors
-/// A file that cannot be read or written, and what is wrong with its lines.
+/// A file that cannot be read or written, or a fault in its lines.
 pub(crate) fn write(args: &ReportArgs) -> Result<()> {
     let mut files = Vec::new();
     for path in &args.runs {

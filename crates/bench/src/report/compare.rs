@@ -1,8 +1,8 @@
-//! Who is better, and whether the rounds allow to say so.
+//! The comparison of contenders, and whether the rounds allow a verdict.
 //!
 //! Ratios are taken per round, because a machine that is slow for a minute is
-//! slow for the neighbours in that round too, and turned so that more than 1
-//! is good for the subject, whichever way the measure goes.
+//! slow for the neighbours in that round too. They are turned so that more than
+//! 1 is good for the subject, for either direction of the measure.
 //!
 //! Owns: the subject, its rivals, verdicts. Never does: format.
 
@@ -17,7 +17,7 @@ const WIDE: f64 = 0.25;
 /// The engine that is compared with the others.
 const OURS: &str = "windrow";
 
-/// What the ratios of all rounds say.
+/// The verdict of all rounds' ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The subject is better in every round.
@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Ratio {
     pub(crate) spread: Spread,
     pub(crate) verdict: Verdict,
-    /// Whether rounds differ too much to say by how much.
+    /// Whether rounds differ too much to tell the size of the difference.
     pub(crate) is_wide: bool,
 }
 
@@ -53,8 +53,8 @@ impl Ratio {
         Some(Ratio { spread, verdict, is_wide: spread.width() > WIDE })
     }
 
-    /// `▲` better, `▼` worse, `~` not to be told; `▲~` better, but who knows by
-    /// how much.
+    /// Returns the sign: `▲` better, `▼` worse, `~` undecided; `▲~` better, but
+    /// the size of the difference is open.
     pub(crate) fn sign(self) -> &'static str {
         match (self.verdict, self.is_wide) {
             (Verdict::Ahead, false) => "▲",
@@ -71,14 +71,14 @@ pub(crate) const SIGNS: &str = "▲ better in every round, ▼ worse in every ro
                                 or there is one only; ▲~ ▼~ the direction is clear, the size is \
                                 not: ratios of rounds differ by more than a quarter";
 
-/// The contender that others are compared with: the first of our engine, or
-/// the first at all.
+/// Returns the contender that others are compared with: the first of our
+/// engine, or the first of all.
 pub(crate) fn subject(run: &Results) -> usize {
     run.contenders.iter().position(|c| c.engine == OURS).unwrap_or(0)
 }
 
-/// Whom the subject is compared with: contenders of other engines, or where
-/// there is one engine only, all others.
+/// Returns the contenders that the subject is compared with: those of other
+/// engines, or all others where there is only one engine.
 pub(crate) fn rivals(run: &Results) -> Vec<usize> {
     let subject = subject(run);
     let others = (0..run.contenders.len()).filter(|&i| i != subject);
@@ -93,32 +93,32 @@ pub(crate) fn rivals(run: &Results) -> Vec<usize> {
 pub(crate) struct Row<'a> {
     pub(crate) place: Place<'a>,
     pub(crate) measure: Measure,
-    /// By contender; `None` where it was not measured.
+    /// The spreads by contender; `None` where it was not measured.
     pub(crate) values: Vec<Option<Spread>>,
-    /// The subject to each contender; `None` for itself.
+    /// The ratio of the subject to each contender; `None` for itself.
     pub(crate) ratios: Vec<Option<Ratio>>,
     /// The rival whose median is best.
     pub(crate) best: Option<usize>,
 }
 
 impl Row<'_> {
-    /// The subject to its best rival.
+    /// Returns the ratio of the subject to its best rival.
     pub(crate) fn ratio(&self) -> Option<Ratio> {
         self.ratios[self.best?]
     }
 }
 
-/// The chief measures of every place of a run.
+/// Returns the chief measures of every place of a run.
 pub(crate) fn rows(run: &Results) -> Vec<Row<'_>> {
     run.places().into_iter().flat_map(|place| rows_at(run, place)).collect()
 }
 
-/// Those of one place.
+/// Returns the chief measures of one place.
 pub(crate) fn rows_at<'a>(run: &'a Results, place: Place<'a>) -> Vec<Row<'a>> {
     measure::chiefs(run, place).into_iter().map(|m| row(run, place, m)).collect()
 }
 
-/// A measure at a place.
+/// Returns the row of a measure at a place.
 pub(crate) fn row<'a>(run: &'a Results, place: Place<'a>, measure: Measure) -> Row<'a> {
     let subject = subject(run);
     let rounds: Vec<Vec<(u32, f64)>> =
@@ -144,13 +144,14 @@ fn ratio(better: Better, ours: &[(u32, f64)], theirs: &[(u32, f64)]) -> Option<R
     let of_round = |&(round, our): &(u32, f64)| {
         let (_, their) = theirs.iter().find(|(r, _)| *r == round)?;
         let ratio = if better == Better::More { our / their } else { their / our };
-        // Nothing to be said where one of them is zero.
+        // There is no ratio where one of them is zero.
         (ratio.is_finite() && ratio > 0.0).then_some(ratio)
     };
     Ratio::of(ours.iter().filter_map(of_round).collect())
 }
 
-/// How often the subject is ahead of its best rival, behind, and neither.
+/// Counts how often the subject is ahead of its best rival, behind, and
+/// neither.
 pub(crate) fn tally(rows: &[Row<'_>]) -> (usize, usize, usize) {
     let count = |verdict| {
         rows.iter().filter_map(Row::ratio).filter(|ratio| ratio.verdict == verdict).count()

@@ -12,11 +12,11 @@ use super::spread::Spread;
 use super::svg::{Anchor, Face, LINE, Svg, cut, width};
 use std::collections::BTreeMap;
 
-/// Panels next to each other, and the room between them.
+/// The number of panels in a row, and the room between them.
 const ACROSS: usize = 2;
 const GAP: f64 = 30.0;
 
-/// Height of the plotting area; more where many names are next to it.
+/// The height of the plotting area; more where many names are next to it.
 const HEIGHT: f64 = 190.0;
 
 /// Room for the ticks of the latency axis.
@@ -25,7 +25,7 @@ const TICKS: f64 = 52.0;
 /// Least distance of two names.
 const NAME_STEP: f64 = 14.0;
 
-/// How far right of the last percentile the maximum lies, in nines.
+/// The distance of the maximum from the last percentile, in nines.
 const MAX_AFTER: f64 = 0.5;
 
 /// A contender's curve: (nines, microseconds), then the maximum.
@@ -53,7 +53,7 @@ impl Area {
     }
 }
 
-/// The picture of a workload; `None` if no latencies were taken.
+/// Draws the picture of a workload; `None` if no latencies were taken.
 pub(crate) fn picture(
     run: &Results,
     places: &[Place<'_>],
@@ -85,8 +85,8 @@ pub(crate) fn picture(
     Some(svg.finish(2.0 * LINE + rows * (panel_height + 14.0), title))
 }
 
-/// The curves of a kind of operation: medians over rounds of the percentiles
-/// that every round has.
+/// Returns the curves of a kind of operation: medians over rounds of the
+/// percentiles that every round has.
 fn curves(run: &Results, place: Place<'_>, kind: &str) -> Vec<Curve> {
     let mut curves = Vec::new();
     for (contender, known) in run.contenders.iter().enumerate() {
@@ -197,7 +197,7 @@ fn draw_curve(svg: &mut Svg, run: &Results, curve: &Curve, area: &Area) {
     let points: Vec<(f64, f64)> =
         curve.points.iter().map(|&(nines, us)| area.at(nines, us)).collect();
     svg.path(&points, &format!("curve s{i}"));
-    // Nothing was measured on the way to the maximum.
+    // Nothing was measured between the last percentile and the maximum.
     let end = area.at(area.end, curve.max);
     if let Some(last) = points.last() {
         svg.line(*last, end, &format!("leader s{i}"));
@@ -214,8 +214,8 @@ fn draw_curve(svg: &mut Svg, run: &Results, curve: &Curve, area: &Area) {
     svg.dot(end, 2.6, &format!("f{i}"), &format!("{name}: max {}", time_us(curve.max)));
 }
 
-/// Names right of the ends of their curves, moved apart where they would lie
-/// on each other, each with a line to its own end.
+/// Draws the names right of the ends of their curves, moved apart where they
+/// would overlap, each with a line to its own end.
 fn draw_names(svg: &mut Svg, run: &Results, curves: &[Curve], area: &Area, room: f64) {
     let mut ends: Vec<(f64, usize)> =
         curves.iter().map(|c| (area.at(area.end, c.max).1, c.contender)).collect();
@@ -230,8 +230,8 @@ fn draw_names(svg: &mut Svg, run: &Results, curves: &[Curve], area: &Area, room:
     }
 }
 
-/// Rising places moved apart by [`NAME_STEP`], within `from..=to` as far as
-/// they have room there.
+/// Returns rising places moved apart by [`NAME_STEP`], within `from..=to` as
+/// far as they have room there.
 fn apart(wanted: &[f64], from: f64, to: f64) -> Vec<f64> {
     let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
     for &y in wanted {

@@ -1,6 +1,7 @@
 //! A run as tables in Markdown, as `docs/benchmarks.md` keeps them.
 //!
-//! Owns: the Markdown. Never does: leave a row out because it is lost.
+//! Owns: the Markdown. Never does: leave a row out because Windrow is behind in
+//! it.
 
 use super::compare::{self, Row, Verdict};
 use super::number::{bytes, round, spread, times_spread};
@@ -9,7 +10,7 @@ use super::results::Results;
 use super::{measure, table};
 use std::fmt::Write as _;
 
-/// The tables: per workload a row for each chief measure.
+/// Returns the tables: per workload a row for each chief measure.
 pub(crate) fn markdown(run: &Results) -> String {
     let subject = &run.contenders[compare::subject(run)].name;
     let mut text = format!("{}\n", escape(&summary(run)));
@@ -68,7 +69,7 @@ fn line(run: &Results, row: &Row<'_>) -> String {
         let words = times_spread(ratio.spread);
         let sign = ratio.sign();
         let peer = escape(&run.contenders[best].name);
-        // Ours is bold, good or bad; what is undecided is neither.
+        // A decided ratio is bold, good or bad; an undecided one is not.
         match ratio.verdict {
             Verdict::Undecided => format!("{words} {sign} ({peer})"),
             _ => format!("**{words} {sign}** ({peer})"),
@@ -78,7 +79,7 @@ fn line(run: &Results, row: &Row<'_>) -> String {
     text
 }
 
-/// Nothing that Markdown would take for its own.
+/// Escapes the characters that Markdown would interpret.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What is measured: titles, units, and which way is better.
+//! The measures: titles, units, and the better direction of each.
 //!
 //! Owns: the words for every figure of `record.rs`, and which of them is the
 //! chief one of a phase. Never does: hold a value.
@@ -8,7 +8,7 @@ use super::spread::Spread;
 use crate::record::{Latency, Phase};
 use std::collections::BTreeMap;
 
-/// Which way is better.
+/// The direction in which a value is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     More,
@@ -28,7 +28,7 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    /// Those of a distribution's tables.
+    /// The points that a distribution's tables show.
     pub(crate) const ALL: [Point; 5] =
         [Point::P50, Point::P90, Point::P99, Point::P999, Point::Max];
 
@@ -57,17 +57,17 @@ impl Point {
     }
 }
 
-/// Where a measure's value is in a line.
+/// The place of a measure's value in a line.
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
     Figure(String),
     Latency(String, Point),
 }
 
-/// Something that was measured.
+/// A measured quantity.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Measure {
-    /// As a person calls it: `write amplification`, `get p99`.
+    /// Its name for readers: `write amplification`, `get p99`.
     pub(crate) title: String,
     /// Unit; `×` for amplifications; empty for counts.
     pub(crate) unit: String,
@@ -117,8 +117,8 @@ const KNOWN: [(&str, &str, &str, Better); 37] = [
 ];
 
 impl Measure {
-    /// A figure of `record::Phase`. One that is not known goes by its own
-    /// name, and less is taken to be better.
+    /// Returns a figure of `record::Phase`. An unknown one has its own name for
+    /// a title, and less is taken to be better.
     pub(crate) fn figure(name: &str) -> Measure {
         let source = Source::Figure(name.to_owned());
         match KNOWN.iter().find(|known| known.0 == name) {
@@ -134,7 +134,7 @@ impl Measure {
         }
     }
 
-    /// A latency of a kind of operation.
+    /// Returns a latency of a kind of operation.
     pub(crate) fn latency(kind: &str, point: Point) -> Measure {
         Measure {
             title: format!("{} {}", kind.replace('_', " "), point.name()),
@@ -144,7 +144,7 @@ impl Measure {
         }
     }
 
-    /// A figure, or a latency as `put_us_p99`.
+    /// Returns a figure, or a latency as `put_us_p99`.
     pub(crate) fn named(name: &str) -> Measure {
         let points = || Point::ALL.into_iter().chain([Point::Mean, Point::P95]);
         let point = |name: &str| points().find(|p| p.name().replace('.', "") == name);
@@ -154,7 +154,7 @@ impl Measure {
         }
     }
 
-    /// `write amplification, ×`.
+    /// Returns the heading: `write amplification, ×`.
     pub(crate) fn heading(&self) -> String {
         if self.unit.is_empty() {
             self.title.clone()
@@ -163,7 +163,7 @@ impl Measure {
         }
     }
 
-    /// `less is better`.
+    /// Returns the direction: `less is better`.
     pub(crate) fn direction(&self) -> &'static str {
         match self.better {
             Better::More => "more is better",
@@ -171,7 +171,7 @@ impl Measure {
         }
     }
 
-    /// Its value in one line.
+    /// Returns its value in one line.
     pub(crate) fn value(&self, phase: &Phase) -> Option<f64> {
         let value = match &self.source {
             Source::Figure(name) => *phase.figures.get(name)?,
@@ -183,7 +183,7 @@ impl Measure {
         value.is_finite().then_some(value)
     }
 
-    /// Its values over rounds: (round, value).
+    /// Returns its values over rounds: (round, value).
     pub(crate) fn values(
         &self,
         run: &Results,
@@ -194,7 +194,7 @@ impl Measure {
         run.lines(place, contender).into_iter().filter_map(of_round).collect()
     }
 
-    /// Their spread; `None` if it was not measured.
+    /// Returns the spread of its values; `None` if it was not measured.
     pub(crate) fn spread(
         &self,
         run: &Results,
@@ -204,13 +204,13 @@ impl Measure {
         Spread::of(self.values(run, place, contender).into_iter().map(|(_, v)| v).collect())
     }
 
-    /// Whether any contender has a value that is not zero.
+    /// Returns whether any contender has a value that is not zero.
     pub(crate) fn is_told(&self, run: &Results, place: Place<'_>) -> bool {
         run.at(place).into_iter().any(|phase| self.value(phase).is_some_and(|v| v != 0.0))
     }
 }
 
-/// The rates at which operations were sent in the open loop, each once;
+/// Returns the rates at which operations were sent in the open loop, each once;
 /// empty in a closed loop.
 pub(crate) fn rates(run: &Results, place: Place<'_>) -> Vec<f64> {
     let mut rates: Vec<f64> = run.at(place).iter().filter_map(|p| p.rate_per_s).collect();
@@ -220,8 +220,8 @@ pub(crate) fn rates(run: &Results, place: Place<'_>) -> Vec<f64> {
     rates
 }
 
-/// How a phase was driven, for headings; empty for a closed loop, which is
-/// the usual.
+/// Returns how a phase was driven, for headings; empty for a closed loop, which
+/// is the usual case.
 pub(crate) fn drive(run: &Results, place: Place<'_>) -> String {
     match rates(run, place).as_slice() {
         [] => String::new(),
@@ -230,8 +230,8 @@ pub(crate) fn drive(run: &Results, place: Place<'_>) -> String {
     }
 }
 
-/// Kinds of operation that make up a hundredth of a phase and more, the most
-/// frequent first.
+/// Returns the kinds of operation that make up a hundredth of a phase and more,
+/// the most frequent first.
 pub(crate) fn kinds(run: &Results, place: Place<'_>) -> Vec<String> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for (kind, latency) in run.at(place).into_iter().flat_map(|p| &p.latencies) {
@@ -244,9 +244,9 @@ pub(crate) fn kinds(run: &Results, place: Place<'_>) -> Vec<String> {
     kinds.into_iter().map(|(kind, _)| kind.to_owned()).collect()
 }
 
-/// What a phase is judged by: throughput where clients wait for the store,
-/// the tail of latencies where operations come at a rate that is given, that
-/// rate where it was searched for.
+/// Returns the measures that a phase is judged by: throughput where clients
+/// wait for the store, the tail of latencies where operations come at a given
+/// rate, that rate where it was searched for.
 pub(crate) fn chiefs(run: &Results, place: Place<'_>) -> Vec<Measure> {
     let sustainable = Measure::figure("sustainable_per_s");
     let mut chiefs = if sustainable.is_told(run, place) {
@@ -260,7 +260,7 @@ pub(crate) fn chiefs(run: &Results, place: Place<'_>) -> Vec<Measure> {
     chiefs
 }
 
-/// What it cost, of what was measured: for the second table.
+/// Returns the costs among the measures, for the second table.
 pub(crate) fn costs(run: &Results, place: Place<'_>) -> Vec<Measure> {
     let chiefs = chiefs(run, place);
     if !place.workload.shown.is_empty() {
@@ -281,8 +281,8 @@ pub(crate) fn costs(run: &Results, place: Place<'_>) -> Vec<Measure> {
     costs.filter(|m| m.is_told(run, place) && !chiefs.contains(m)).collect()
 }
 
-/// Everything that was measured at a place: latencies by kind, then figures,
-/// those that are known first.
+/// Returns everything that was measured at a place: figures, the known ones
+/// first, then latencies by kind.
 pub(crate) fn all(run: &Results, place: Place<'_>) -> Vec<Measure> {
     let lines = run.at(place);
     let mut names: Vec<&String> = lines.iter().flat_map(|p| p.figures.keys()).collect();

@@ -1,16 +1,15 @@
-//! Numbers as people read them: three digits that mean something, thousands
-//! set apart, never an exponent.
+//! Numbers for readers: three significant digits, thousands set apart, never an exponent.
 //!
 //! Owns: their text. Never does: know what a number measures.
 
 use super::spread::Spread;
 
-/// Three significant digits; all digits left of the point up to a million,
-/// from there on `1.23M`, `1.23G`, `1.23T`.
+/// Formats three significant digits; all digits left of the point up to a million, from there on
+/// `1.23M`, `1.23G`, `1.23T`.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     for (unit, letter) in [(1e12, "T"), (1e9, "G"), (1e6, "M")] {
-        // A hair below the unit would round up to four digits of the one below.
+        // A value just below the unit would round up to four digits of the unit below.
         if size >= unit * 0.9995 {
             return format!("{}{letter}", three_digits(value / unit));
         }
@@ -29,7 +28,7 @@ fn three_digits(value: f64) -> String {
     let before_point = size.log10().floor() as i32 + 1;
     let decimals = (3 - before_point).clamp(0, 9) as usize;
     let text = format!("{value:.decimals$}");
-    // Rounding may have carried into a digit more: 9.996 is 10.0, not 10.00.
+    // A carry may have added a digit: 9.996 is 10.0, not 10.00.
     let digits = text.trim_start_matches(['-', '0', '.']).chars().filter(char::is_ascii_digit);
     if digits.count() > 3 && decimals > 0 {
         let decimals = decimals - 1;
@@ -50,7 +49,8 @@ fn with_commas(value: f64) -> String {
     text
 }
 
-/// A round number, of a tick or a setting, without the zeros that three digits would give it.
+/// Formats a round number, of a tick or a setting, without the zeros that three digits would give
+/// it.
 pub(crate) fn round(value: f64) -> String {
     let text = number(value);
     match text.split_once('.') {
@@ -64,19 +64,19 @@ pub(crate) fn round(value: f64) -> String {
     }
 }
 
-/// The median, and the ends where they differ from it in print.
+/// Formats the median, and the ends where they differ from it in print.
 pub(crate) fn spread(spread: Spread) -> String {
     let [median, min, max] = [spread.median, spread.min, spread.max].map(number);
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
-/// A ratio with its range: `2.36× (2.28–2.47)`.
+/// Formats a ratio with its range: `2.36× (2.28–2.47)`.
 pub(crate) fn times_spread(spread: Spread) -> String {
     let [median, min, max] = [spread.median, spread.min, spread.max].map(number);
     if min == max { format!("{median}×") } else { format!("{median}× ({min}–{max})") }
 }
 
-/// Microseconds in the unit that suits them: `250 ns`, `1.2 ms`, `3 s`.
+/// Formats microseconds in the unit that suits them: `250 ns`, `1.2 ms`, `3 s`.
 pub(crate) fn time_us(us: f64) -> String {
     let (value, unit) = match us.abs() {
         v if v >= 1e6 => (us / 1e6, "s"),
@@ -90,7 +90,7 @@ pub(crate) fn time_us(us: f64) -> String {
     format!("{short} {unit}")
 }
 
-/// Bytes in binary units: `64 MiB`.
+/// Formats bytes in binary units: `64 MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if bytes >> shift > 0 {

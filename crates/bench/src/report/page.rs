@@ -1,8 +1,8 @@
-//! A run as one HTML page that needs nothing else: styles and pictures are in
-//! it, scripts there are none.
+//! A run as one self-contained HTML page: styles and pictures are in it, and it
+//! has no scripts.
 //!
-//! In this order: what is wrong with the run, who is better at what, what was
-//! run on what, then each workload.
+//! Its order: the notes on the run, the comparison of the contenders, the
+//! set-up, then each workload.
 //!
 //! Owns: the page. Never does: compute a figure.
 
@@ -16,10 +16,10 @@ use super::table;
 use crate::record::{Head, Workload};
 use std::fmt::Write as _;
 
-/// The styles of the page, less its pictures'.
+/// The styles of the page, without those of its pictures.
 const STYLES: &str = include_str!("page.css");
 
-/// The page. `pictures` are those of each workload, in their order.
+/// Returns the page. `pictures` are those of each workload, in their order.
 pub(crate) fn page(run: &Results, overview: Option<&Picture>, pictures: &[Vec<Picture>]) -> String {
     let title = format!("Windrow bench: {}", summary(run));
     let mut html = format!(
@@ -46,7 +46,7 @@ pub(crate) fn page(run: &Results, overview: Option<&Picture>, pictures: &[Vec<Pi
     html
 }
 
-/// What was compared and when, in a line.
+/// Returns the contenders and the date, in a line.
 pub(crate) fn summary(run: &Results) -> String {
     let count = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
     let rounds = run.workloads.iter().map(|w| run.rounds(w)).filter(|n| *n > 0);
@@ -84,7 +84,8 @@ fn warnings(run: &Results) -> String {
     html
 }
 
-/// The table of ratios: a row for each chief measure, a column for each rival.
+/// Returns the table of ratios: a row for each chief measure, a column for each
+/// rival.
 fn ratios(run: &Results) -> String {
     let rows = compare::rows(run);
     let rivals = compare::rivals(run);
@@ -156,7 +157,7 @@ fn ratio_cells(run: &Results, row: &Row<'_>, subject: usize, rivals: &[usize]) -
     html
 }
 
-/// The median with its sign, and the range under it.
+/// Returns the median with its sign, and the range under it.
 fn ratio_words(ratio: Ratio) -> String {
     let [median, min, max] = [ratio.spread.median, ratio.spread.min, ratio.spread.max].map(number);
     let range =
@@ -164,7 +165,7 @@ fn ratio_words(ratio: Ratio) -> String {
     format!("<b>{median}× {}</b>{range}", ratio.sign())
 }
 
-/// Colour of a ratio: the further from 1, the deeper.
+/// Returns the colour of a ratio: the further from 1, the deeper.
 fn shade(ratio: Ratio) -> String {
     let side = match ratio.verdict {
         Verdict::Ahead => "ahead",
@@ -179,7 +180,7 @@ fn shade(ratio: Ratio) -> String {
     format!("{side} d{depth}")
 }
 
-/// How much a sign is worth with so few rounds.
+/// Returns the chance of a sign with so few rounds.
 fn chance(run: &Results) -> String {
     let rounds = run.workloads.iter().map(|w| run.rounds(w)).filter(|n| *n > 1).min();
     match rounds {
@@ -192,7 +193,8 @@ fn chance(run: &Results) -> String {
     }
 }
 
-/// A contender's name, which a narrow column may break after its engine.
+/// Returns a contender's name, which a narrow column may break after its
+/// engine.
 fn breakable(name: &str) -> String {
     escape(name).replace(':', ":<wbr/>").replace(',', ",<wbr/>")
 }
@@ -205,7 +207,7 @@ fn anchor(workload: &str) -> String {
     format!("workload-{}", pictures::file_name(workload))
 }
 
-/// What was run, on what machine, with which settings.
+/// Returns the set-up: workloads, machine and settings.
 fn set_up(run: &Results) -> String {
     let mut html = String::from("<h2 id=\"set-up\">What was run</h2>\n<dl>\n");
     let mut machines: Vec<String> = Vec::new();
@@ -310,7 +312,7 @@ fn section(run: &Results, workload: &Workload, pictures: &[Picture]) -> String {
     html
 }
 
-/// Every figure of a place, of every contender.
+/// Returns every figure of a place, of every contender.
 fn details(run: &Results, place: Place<'_>) -> String {
     let drive = measure::drive(run, place);
     let comma = if drive.is_empty() { "" } else { ", " };

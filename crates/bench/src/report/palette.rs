@@ -2,8 +2,8 @@
 //! picture and every report; variants of an engine differ in shade and dash.
 //!
 //! The hues are Okabe and Ito's, which people who are colour-blind tell apart
-//! ("Color Universal Design", 2008). Pictures name what they show next to it
-//! all the same.
+//! ("Color Universal Design", 2008). Pictures also have a name at each curve
+//! and bar.
 //!
 //! Owns: the styles of contenders, as CSS. Never does: draw.
 
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 type Rgb = [u8; 3];
 
-/// Engines that keep their colour whoever else takes part.
+/// The engines that keep their colour in every set of contenders.
 const ENGINES: [(&str, Rgb); 4] = [
     ("windrow", [0x00, 0x72, 0xb2]),
     ("rocksdb", [0xd5, 0x5e, 0x00]),
@@ -20,7 +20,7 @@ const ENGINES: [(&str, Rgb); 4] = [
     ("fjall", [0xcc, 0x79, 0xa7]),
 ];
 
-/// For others, in the order they come.
+/// The colours of other engines, in the order in which they come.
 const OTHERS: [Rgb; 4] =
     [[0xe6, 0x9f, 0x00], [0x8b, 0x5a, 0x2b], [0x6f, 0x6f, 0x6f], [0x7b, 0x4f, 0xc9]];
 
@@ -32,7 +32,8 @@ const ON_DARK: [f64; 5] = [0.15, 0.6, -0.15, 0.8, 0.4];
 /// Dashes of a variant's lines, CSS `stroke-dasharray`.
 const DASHES: [&str; 5] = ["none", "7 3", "2 3", "9 3 2 3", "4 4"];
 
-/// Classes `f0`, `s0`, `f1` ... (fill and stroke of a contender by its place).
+/// Returns the classes `f0`, `s0`, `f1` ... (fill and stroke of a contender by
+/// its place).
 pub(crate) fn styles(contenders: &[Contender]) -> String {
     let mut engines: Vec<&str> = Vec::new();
     let (mut light, mut dark) = (String::new(), String::new());

@@ -1,10 +1,10 @@
-//! Results in the form that a paper has them: pictures and tables of its rows, with what the
-//! paper says next to what came out.
+//! Results in the form of a paper: pictures and tables of its rows, with the paper's claims next to
+//! our figures.
 //!
-//! A page about a paper has a place for each row, between the lines `<!-- row: ID -->` and
-//! `<!-- end -->`; each report writes what is between them again.
+//! A page about a paper has a place for each row, between the lines `<!-- row: ID -->` and `<!--
+//! end -->`; each report rewrites the text between them.
 //!
-//! Owns: what a row becomes. Never does: decide whether a claim holds (`verdicts.rs` does).
+//! Owns: the text of a row. Never does: decide whether a claim holds (`verdicts.rs` does).
 
 use super::categories::{self, Chart, Series};
 use super::measure::Measure;
@@ -19,13 +19,13 @@ use std::fmt::Write as _;
 /// A row's place in a page, and its picture's file.
 pub(super) struct Section {
     pub(super) id: String,
-    /// Markdown.
+    /// Its text in Markdown.
     pub(super) text: String,
     /// Name and contents of the picture's file.
     pub(super) picture: Option<(String, String)>,
 }
 
-/// The sections of all rows of a paper that a run has results of.
+/// Returns the sections of all rows of a paper that a run has results of.
 ///
 /// # Errors
 /// An experiment that this program cannot read.
@@ -54,7 +54,7 @@ pub(super) fn sections(run: &Results, paper: &Paper) -> Result<Vec<Section>, Str
     Ok(all)
 }
 
-/// The categories that a run has results of.
+/// Returns the categories that a run has results of.
 fn places<'a>(run: &'a Results, experiment: &str, shown: &Shown) -> Vec<(Place<'a>, String)> {
     let found = |category: Category<'_>| {
         let workload = workload(run, experiment, category.case)?;
@@ -70,17 +70,17 @@ fn workload<'a>(run: &'a Results, experiment: &str, case: &str) -> Option<&'a Wo
     run.workloads.iter().find(|workload| workload.name == name)
 }
 
-/// A row with what a run has of it.
+/// A row with the results that a run has of it.
 struct Told<'a> {
     run: &'a Results,
     row: &'a Row,
     shown: &'a Shown,
-    /// With what the axis calls each.
+    /// The places, each with its label on the axis.
     places: Vec<(Place<'a>, String)>,
 }
 
 impl Told<'_> {
-    /// Contenders that have results here, in the order that the row asks for.
+    /// Returns the contenders that have results here, in the order that the row asks for.
     fn names(&self) -> Vec<&str> {
         let has = |name: &str| {
             self.places.iter().any(|(place, _)| !self.run.lines(*place, name).is_empty())
@@ -92,7 +92,7 @@ impl Told<'_> {
         names.into_iter().filter(|name| has(name)).collect()
     }
 
-    /// An SVG element, and the styles that it needs.
+    /// Returns an SVG element, and the styles that it needs.
     fn picture(&self) -> Option<(String, String)> {
         let title = format!("{}: {}", self.row.is, self.row.compares);
         let places: Vec<Place<'_>> = self.places.iter().map(|(place, _)| *place).collect();
@@ -134,7 +134,7 @@ impl Told<'_> {
         Some((categories::picture(&chart), styles))
     }
 
-    /// The picture's link, the table, what the paper says.
+    /// Returns the picture's link, the table, and the paper's claims.
     fn text(&self, paper: &Paper, picture: Option<&str>) -> Result<String, String> {
         let mut text = String::new();
         if let Some(name) = picture {
@@ -171,7 +171,7 @@ impl Told<'_> {
         Ok(text)
     }
 
-    /// When it was run, and how much of it.
+    /// Returns the time and the scale of the run.
     fn occasion(&self) -> String {
         let Some(head) = self.run.heads.first() else { return String::new() };
         let day = head.started.split('T').next().unwrap_or_default();
@@ -183,7 +183,7 @@ impl Told<'_> {
         format!("Scale {}, {day}, {rounds}; medians (least to greatest).\n\n", head.scale)
     }
 
-    /// The paper's claims of this row: theirs, ours, the verdict.
+    /// Returns the paper's claims of this row: theirs, ours, the verdict.
     fn verdicts(&self, paper: &Paper) -> Result<Vec<String>, String> {
         let scale = self.run.heads.first().and_then(|head| Scale::named(&head.scale));
         let mut workloads = paper.workloads(scale.unwrap_or(Scale::Full))?;
@@ -203,7 +203,7 @@ impl Told<'_> {
     }
 }
 
-/// A page with the sections in their places; other places stay as they are.
+/// Returns a page with the sections in their places; other places stay as they are.
 ///
 /// # Errors
 /// A place without an end.
@@ -229,7 +229,7 @@ pub(super) mod tests {
     use super::*;
     use crate::report::pictures::Picture;
 
-    /// Rows of a paper over a made-up run.
+    /// Returns the pictures of rows of a paper over a made-up run.
     pub(in crate::report) fn pictures_of(run: &Results) -> Vec<Picture> {
         let forms = [
             (

@@ -1,7 +1,7 @@
 //! The pictures of a run.
 //!
-//! Owns: which there are, their names and their order. Never does: draw, or
-//! draw what no contender told.
+//! Owns: the choice of pictures, their names and their order. Never does: draw,
+//! or choose a figure that no contender has.
 
 use super::bars::{self, Block};
 use super::measure::{self, Measure};
@@ -12,7 +12,7 @@ use crate::record::Workload;
 /// Width of every picture.
 pub(super) const WIDE: f64 = 960.0;
 
-/// The styles of all pictures, less colours.
+/// The styles of all pictures, without colours.
 pub(super) const STYLES: &str = include_str!("svg.css");
 
 /// A picture.
@@ -23,23 +23,23 @@ pub(crate) struct Picture {
     pub(crate) svg: String,
 }
 
-/// The styles that pictures of a run need around them.
+/// Returns the styles that pictures of a run need around them.
 pub(crate) fn styles(run: &Results) -> String {
     format!("{STYLES}{}", palette::styles(&run.contenders))
 }
 
-/// A picture as a file of its own.
+/// Returns a picture as a file of its own.
 pub(crate) fn file(run: &Results, picture: &Picture) -> String {
     svg::file(&picture.svg, &styles(run))
 }
 
-/// The subject to its rivals.
+/// Draws the subject's ratios to its rivals.
 pub(crate) fn overview(run: &Results) -> Option<Picture> {
     let svg = ratios::picture(run, WIDE)?;
     Some(Picture { name: "ratios".to_owned(), svg })
 }
 
-/// The pictures of one workload.
+/// Returns the pictures of one workload.
 pub(crate) fn of(run: &Results, workload: &Workload) -> Vec<Picture> {
     let places = run.places_of(workload);
     let title = |what: &str| format!("{}: {what}", workload.name);
@@ -64,8 +64,8 @@ pub(crate) fn of(run: &Results, workload: &Workload) -> Vec<Picture> {
     all.into_iter().filter_map(named).collect()
 }
 
-/// A block for each place that tells any of the figures; those that no place
-/// tells have no column.
+/// Returns a block for each place that has any of the figures; a figure that no
+/// place has gets no column.
 fn blocks<'a>(run: &Results, places: &[Place<'a>], figures: &[&str]) -> Vec<Block<'a>> {
     let told = |measure: &Measure| places.iter().any(|&place| measure.is_told(run, place));
     let measures: Vec<Measure> =
@@ -79,7 +79,7 @@ fn blocks<'a>(run: &Results, places: &[Place<'a>], figures: &[&str]) -> Vec<Bloc
     places.iter().filter_map(block).collect()
 }
 
-/// A name that every file system takes.
+/// Returns a name that every file system takes.
 pub(crate) fn file_name(name: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     name.chars().map(kept).collect::<String>().trim_start_matches('.').to_owned()

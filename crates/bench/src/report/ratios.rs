@@ -1,5 +1,5 @@
-//! How many times as good as each rival: one row for each chief measure, a
-//! dot for the median of rounds and a whisker for their range.
+//! The ratios to each rival: one row for each chief measure, a dot for the
+//! median of rounds and a whisker for their range.
 //!
 //! Owns: the picture that a reader sees first. Never does: count a ratio that
 //! rounds leave open as won.
@@ -10,7 +10,7 @@ use super::number::{round, times_spread};
 use super::results::Results;
 use super::svg::{Anchor, Face, LINE, Svg, cut, width};
 
-/// Height of a rival's place in a row, and the least height of a row.
+/// The height of a rival's place in a row, and the least height of a row.
 const STEP: f64 = 8.0;
 const ROW_MIN: f64 = 22.0;
 
@@ -30,7 +30,7 @@ impl Frame {
     }
 }
 
-/// The picture; `None` where nothing is there to compare.
+/// Draws the picture; `None` where there is nothing to compare.
 pub(crate) fn picture(run: &Results, wide: f64) -> Option<String> {
     let rivals = compare::rivals(run);
     let all = compare::rows(run);
@@ -42,7 +42,8 @@ pub(crate) fn picture(run: &Results, wide: f64) -> Option<String> {
     let title = format!("{subject} to its peers");
     let ratios = rows.iter().flat_map(|row| rivals.iter().filter_map(|&i| row.ratios[i]));
     let ends = ratios.flat_map(|ratio| [ratio.spread.min, ratio.spread.max]);
-    // As far to both sides: a distance then means the same on either.
+    // The axis goes equally far to both sides: a distance then means the same
+    // on either.
     let furthest = ends.map(|r| r.ln().abs()).fold(2f64.ln(), f64::max).exp() * 1.05;
     let frame = Frame { axis: Log::over([1.0 / furthest, furthest]), wide };
     let row_height = ROW_MIN.max(rivals.len() as f64 * STEP + 6.0);
@@ -56,7 +57,8 @@ pub(crate) fn picture(run: &Results, wide: f64) -> Option<String> {
     Some(svg.finish(bottom + 2.5 * LINE, &title))
 }
 
-/// The title and the names of rivals; returns where rows begin.
+/// Draws the title and the names of rivals; returns the height at which rows
+/// begin.
 fn draw_head(svg: &mut Svg, run: &Results, title: &str, frame: &Frame, rivals: &[usize]) -> f64 {
     svg.text((0.0, LINE), Anchor::Start, Face::Title, title);
     let remark = "dot: median ratio of rounds, line: their range";

@@ -1,7 +1,7 @@
-//! What one or more runs measured, read from files of JSON lines.
+//! The measured results of one or more runs, read from files of JSON lines.
 //!
-//! Owns: reading, what is wrong with a file and what to do about it, joining
-//! runs. A run that was cut short reads as far as it got and says so. Never
+//! Owns: reading, the message for a faulty file with its remedy, joining runs.
+//! A run that was cut short is read as far as it got, and a note says so. Never
 //! does: open a file, or mix figures that were not measured alike.
 
 use crate::record::{Contender, End, Head, Line, Phase, Workload};
@@ -16,23 +16,23 @@ const VERSION: u64 = 1;
 pub(crate) struct Run {
     pub(crate) head: Head,
     pub(crate) phases: Vec<Phase>,
-    /// `None` if it was cut short.
+    /// The last line; `None` if the run was cut short.
     pub(crate) end: Option<End>,
 }
 
-/// What was measured, of all runs that are told about together.
+/// The results of all runs that are reported together.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Results {
-    /// One for each run.
+    /// The heads, one for each run.
     pub(crate) heads: Vec<Head>,
     pub(crate) contenders: Vec<Contender>,
     pub(crate) workloads: Vec<Workload>,
     pub(crate) phases: Vec<Phase>,
-    /// How long it took; `None` if a part has no end.
+    /// The total time; `None` if a part has no end.
     pub(crate) seconds: Option<f64>,
     /// Answers that differ between contenders.
     pub(crate) disagreements: Vec<String>,
-    /// What a reader has to know before believing a figure.
+    /// The reservations that a reader of the figures must know.
     pub(crate) notes: Vec<String>,
 }
 
@@ -44,7 +44,8 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The phase alone where its workload's name says no more.
+    /// Returns its name: the phase alone where its workload's name says no
+    /// more.
     pub(crate) fn words(&self) -> String {
         if self.workload.name == self.phase {
             self.phase.to_owned()
@@ -55,7 +56,7 @@ impl Place<'_> {
 }
 
 impl Results {
-    /// What one run measured.
+    /// Returns the results of one run.
     pub(crate) fn of(run: &Run) -> Results {
         let mut results = Results::empty();
         results.contenders.clone_from(&run.head.contenders);
@@ -77,12 +78,13 @@ impl Results {
         }
     }
 
-    /// The places that have figures, in the order of the workloads.
+    /// Returns the places that have figures, in the order of the workloads.
     pub(crate) fn places(&self) -> Vec<Place<'_>> {
         self.workloads.iter().flat_map(|w| self.places_of(w)).collect()
     }
 
-    /// Those of one workload; phases that it does not list come last.
+    /// Returns the places of one workload; phases that it does not list come
+    /// last.
     pub(crate) fn places_of<'a>(&'a self, workload: &'a Workload) -> Vec<Place<'a>> {
         let ran: Vec<&str> = self
             .phases
@@ -100,25 +102,25 @@ impl Results {
         names.into_iter().map(|phase| Place { workload, phase }).collect()
     }
 
-    /// What all contenders measured at a place.
+    /// Returns the lines of all contenders at a place.
     pub(crate) fn at<'a>(&'a self, place: Place<'_>) -> Vec<&'a Phase> {
         let here = |p: &&Phase| p.workload == place.workload.name && p.phase == place.phase;
         self.phases.iter().filter(here).collect()
     }
 
-    /// What one contender measured at a place, a line for each round.
+    /// Returns the lines of one contender at a place, one for each round.
     pub(crate) fn lines<'a>(&'a self, place: Place<'_>, contender: &str) -> Vec<&'a Phase> {
         self.at(place).into_iter().filter(|p| p.contender == contender).collect()
     }
 
-    /// Whether a contender's reads at a place went through the page cache
-    /// where they should not: nobody is measured against that.
+    /// Returns whether a contender's reads at a place went through the page
+    /// cache where they should not: no contender is compared with such reads.
     pub(crate) fn is_buffered(&self, place: Place<'_>, contender: &str) -> bool {
         self.lines(place, contender).iter().any(|line| line.buffered)
     }
 
-    /// Rounds of a workload; what is done once, before them, counts if there
-    /// is nothing else.
+    /// Returns the number of rounds of a workload; the phases that run once,
+    /// before the rounds, count as one if there are no others.
     pub(crate) fn rounds(&self, workload: &Workload) -> usize {
         let of = self.phases.iter().filter(|p| p.workload == workload.name).map(|p| p.round);
         let mut rounds: Vec<u32> = of.collect();
@@ -178,7 +180,7 @@ fn parts_of(file: &str, text: &str) -> Result<Vec<Part>, String> {
         let is_cut = i + 1 == lines.len() && !text.ends_with('\n');
         let parsed = match (parse(line), parts.last_mut()) {
             (Ok(parsed), _) => parsed,
-            // A run that was killed may have left half a line.
+            // A killed run may have left half a line.
             (Err(_), Some(part)) if is_cut => {
                 part.is_torn = true;
                 break;
@@ -211,8 +213,8 @@ fn parts_of(file: &str, text: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// One line. The version is looked at first: another version's fields would
-/// only give a riddle for an error.
+/// Parses one line. It looks at the version first: errors about another
+/// version's fields would be misleading.
 fn parse(line: &str) -> Result<Line, String> {
     let value: Value = serde_json::from_str(line).map_err(|e| {
         format!("not JSON ({e}); is this a file that `windrow-bench run --json` wrote?")
@@ -238,8 +240,8 @@ fn check(head: &Head, phase: &Phase) -> Result<(), String> {
 }
 
 impl Results {
-    /// Takes in what a run was, or says why it cannot be told about together
-    /// with those before it.
+    /// Adds a run's head, or says why it cannot be reported together with those
+    /// before it.
     fn take_head(&mut self, file: &str, head: &Head) -> Result<(), String> {
         for contender in &head.contenders {
             match self.contenders.iter().find(|c| c.name == contender.name) {
@@ -278,7 +280,7 @@ impl Results {
         }
     }
 
-    /// Takes in what a run measured.
+    /// Adds a run's measurements.
     fn take(&mut self, part: Part) {
         self.take_phases(part.run.phases);
         match part.run.end {
@@ -299,14 +301,14 @@ impl Results {
         self.heads.push(part.run.head);
     }
 
-    /// Takes in phases; rounds that are there already become later rounds.
+    /// Adds phases; rounds that exist already become later rounds.
     fn take_phases(&mut self, phases: Vec<Phase>) {
         let key = |p: &Phase| (p.workload.clone(), p.phase.clone(), p.contender.clone(), p.round);
         let known: BTreeSet<_> = self.phases.iter().map(key).collect();
         let mut shift: BTreeMap<String, u32> = BTreeMap::new();
         for phase in phases.iter().filter(|p| known.contains(&key(p))) {
             let of = self.phases.iter().filter(|p| p.workload == phase.workload);
-            // At least 1: what was done once is then there twice.
+            // At least 1: the phases that run once are then there twice.
             let last = of.map(|p| p.round).max().unwrap_or(0).max(1);
             shift.insert(phase.workload.clone(), last);
         }
@@ -316,7 +318,7 @@ impl Results {
         }
     }
 
-    /// Says what a reader has to know before believing a figure.
+    /// Adds the reservations that a reader of the figures must know.
     fn add_notes(&mut self) {
         let differ = |same: &dyn Fn(&Head, &Head) -> bool| {
             self.heads.windows(2).any(|pair| !same(&pair[0], &pair[1]))
@@ -354,13 +356,14 @@ impl Results {
         self.notes.extend(notes);
     }
 
-    /// Contenders that have a line like this, in their order.
+    /// Returns the contenders that have a line like this, in their order.
     fn names_where(&self, like: impl Fn(&Phase) -> bool) -> Vec<&str> {
         let has = |name: &str| self.phases.iter().any(|p| p.contender == name && like(p));
         self.contenders.iter().map(|c| c.name.as_str()).filter(|name| has(name)).collect()
     }
 
-    /// Mixes of reads and writes in which direct I/O was asked for in vain.
+    /// Returns the mixes of reads and writes in which direct I/O was asked for
+    /// in vain.
     fn buffered(&self) -> Vec<String> {
         let at = |place: Place<'_>| {
             let names = self.contenders.iter().map(|c| c.name.as_str());
@@ -377,9 +380,11 @@ impl Results {
         self.places().into_iter().filter_map(at).collect()
     }
 
-    /// Open loops that a contender could not serve: a queue grew without end.
+    /// Returns the open loops that a contender could not serve: a queue grew
+    /// without end.
     fn overrun(&self) -> Vec<String> {
-        // Or it served all, but a fiftieth of the window after its end.
+        // Or all were served, but more than a fiftieth of the window after its
+        // end.
         let is_late = |p: &Phase| {
             let [late_s, seconds] = ["late_s", "seconds"].map(|name| p.figures.get(name).copied());
             late_s.zip(seconds).is_some_and(|(late, all)| late > (all - late) / 50.0 + 0.05)

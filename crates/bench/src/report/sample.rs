@@ -7,7 +7,7 @@ use crate::data::Draw;
 use crate::record::{Contender, End, Head, Latency, Line, Machine, Phase, Timeline, Workload};
 use std::collections::BTreeMap;
 
-/// Contenders of samples, the most usual first: (name, engine, how fast).
+/// Contenders of samples, the most usual first: (name, engine, speed).
 const CONTENDERS: [(&str, &str, f64); 9] = [
     ("windrow", "windrow", 1.0),
     ("rocksdb", "rocksdb", 0.6),
@@ -20,12 +20,12 @@ const CONTENDERS: [(&str, &str, f64); 9] = [
     ("rocksdb:universal", "rocksdb", 0.5),
 ];
 
-/// What a sample is like.
+/// The shape of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) contenders: usize,
     pub(crate) rounds: u32,
-    /// All throughputs and latencies times this, and divided by it.
+    /// All throughputs are multiplied by this, and all latencies divided by it.
     pub(crate) scale: f64,
 }
 
@@ -59,7 +59,7 @@ const WORKLOADS: [Shape; 4] = [
 ];
 
 impl Sample {
-    /// The lines of a run.
+    /// Returns the lines of a run.
     pub(crate) fn lines(self) -> Vec<Line> {
         let mut lines = vec![Line::Run(Box::new(self.head()))];
         for (w, (workload, _, phases)) in WORKLOADS.iter().enumerate() {
@@ -128,7 +128,7 @@ impl Sample {
         seed: u64,
     ) -> Phase {
         let mut draw = Draw::new(seed);
-        // Scans are where this made-up Windrow is behind, filters where it is even.
+        // In scans this made-up Windrow is behind, in filters it is even.
         let speed = match (kind, engine) {
             ("scan", "windrow") => speed * 0.45,
             ("absent", "windrow" | "fjall") => 0.8,
@@ -183,7 +183,7 @@ impl Sample {
     }
 }
 
-/// A lognormal middle and a tail that grows with every nine.
+/// Returns a lognormal middle and a tail that grows with every nine.
 fn latency(draw: &mut Draw, us: f64, count: u64) -> Latency {
     let heavy = 1.2 + 0.8 * draw.unit();
     let at = |percentile: f64| {
@@ -207,7 +207,8 @@ fn latency(draw: &mut Draw, us: f64, count: u64) -> Latency {
     }
 }
 
-/// Throughput that jumps; with two steps of nothing every ten where it stalls.
+/// Returns a throughput that jumps; where it stalls, two steps of every ten are
+/// zero.
 fn timeline(draw: &mut Draw, kops: f64, seconds: f64, stalls: bool) -> Timeline {
     let step = |i: usize| {
         if stalls && matches!(i % 10, 6 | 7) {
@@ -221,7 +222,7 @@ fn timeline(draw: &mut Draw, kops: f64, seconds: f64, stalls: bool) -> Timeline 
     Timeline { step_s: 1.0, ops, longest_gap_ms: if stalls { 2140.0 } else { 13.5 } }
 }
 
-/// Lines as their file.
+/// Returns lines as the text of a file.
 pub(crate) fn text(lines: &[Line]) -> String {
     let line = |line: &Line| serde_json::to_string(line).unwrap_or_default() + "\n";
     lines.iter().map(line).collect()

@@ -11,7 +11,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` of no values.
+    /// Returns the spread of the values; `None` if there are none.
     pub(crate) fn of(mut values: Vec<f64>) -> Option<Spread> {
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
@@ -24,7 +24,7 @@ impl Spread {
         Some(Spread { median, min, max })
     }
 
-    /// Its width as a share of the median; 0 where the median is 0.
+    /// Returns its width as a share of the median; 0 where the median is 0.
     pub(crate) fn width(self) -> f64 {
         if self.median == 0.0 { 0.0 } else { (self.max - self.min) / self.median.abs() }
     }

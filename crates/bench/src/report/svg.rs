@@ -1,21 +1,20 @@
 //! A picture in SVG.
 //!
-//! Written by hand rather than by a plotting library: the SVG backend of
-//! `plotters` (the kept one) writes colours into every element and knows
-//! neither classes nor titles nor dashes, so that a picture could not follow
-//! the page's dark scheme, be told apart without colour, or say its number
-//! under the pointer; and it sets points to whole pixels, which shows in
-//! curves of a thousand points.
+//! Rejected: a plotting library. The SVG backend of `plotters` (the maintained
+//! one) writes colours into every element and knows neither classes nor titles
+//! nor dashes. So a picture could not follow the page's dark scheme, be told
+//! apart without colour, or show its number under the pointer. It also sets
+//! points to whole pixels, which shows in curves of a thousand points.
 //!
-//! Owns: elements, escapes, what a text's width is taken to be. Never does:
-//! know what is drawn.
+//! Owns: elements, escapes, the estimate of a text's width. Never does: know
+//! what is drawn.
 
 use std::fmt::Write as _;
 
 /// Height of a line of text, in units of the picture (pixels at scale 1).
 pub(crate) const LINE: f64 = 16.0;
 
-/// Where a text lies from its point.
+/// The side of its point on which a text lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -23,7 +22,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// How a text looks: `svg.css` has a class for each.
+/// The face of a text: `svg.css` has a class for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Face {
     /// The name of a picture or a block.
@@ -43,7 +42,7 @@ impl Face {
         }
     }
 
-    /// Font size, as in `svg.css`.
+    /// Returns the font size, as in `svg.css`.
     pub(crate) fn size(self) -> f64 {
         match self {
             Face::Title => 14.0,
@@ -94,7 +93,7 @@ impl Svg {
         let _ = writeln!(self.body, "<{name} points=\"{}\" class=\"{class}\"/>", words.join(" "));
     }
 
-    /// A dot that says `words` under the pointer.
+    /// Draws a dot that shows `words` under the pointer.
     pub(crate) fn dot(&mut self, center: (f64, f64), radius: f64, class: &str, words: &str) {
         let (x, y, r) = (at(center.0), at(center.1), at(radius));
         let _ = writeln!(
@@ -104,7 +103,7 @@ impl Svg {
         );
     }
 
-    /// A text whose baseline begins, has its middle or ends at a point.
+    /// Draws a text whose baseline begins, has its middle or ends at a point.
     pub(crate) fn text(&mut self, at_point: (f64, f64), anchor: Anchor, face: Face, words: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -120,7 +119,7 @@ impl Svg {
         );
     }
 
-    /// A label that is cut to `width`; all of it shows under the pointer.
+    /// Draws a label that is cut to `width`; all of it shows under the pointer.
     pub(crate) fn label(&mut self, at_point: (f64, f64), anchor: Anchor, width: f64, words: &str) {
         let cut = cut(words, Face::Label, width);
         if cut == words {
@@ -131,7 +130,8 @@ impl Svg {
         self.body.push_str("</g>\n");
     }
 
-    /// The element, of this height, that is named by `title` to who cannot see it.
+    /// Returns the element, of this height; `title` names it to readers who
+    /// cannot see it.
     pub(crate) fn finish(self, height: f64, title: &str) -> String {
         let (w, h) = (at(self.width), at(height));
         format!(
@@ -143,7 +143,7 @@ impl Svg {
     }
 }
 
-/// A picture's element as a file of its own, with its styles in it.
+/// Returns a picture's element as a file of its own, with its styles in it.
 pub(crate) fn file(picture: &str, styles: &str) -> String {
     let (head, rest) = picture.split_once(">\n").unwrap_or((picture, ""));
     format!(
@@ -151,13 +151,13 @@ pub(crate) fn file(picture: &str, styles: &str) -> String {
     )
 }
 
-/// A coordinate: a tenth of a pixel is as fine as anybody sees.
+/// Formats a coordinate: a tenth of a pixel is as fine as a reader sees.
 fn at(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// Text as XML and HTML take it.
+/// Escapes text for XML and HTML.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -166,7 +166,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
             '"' => escaped.push_str("&quot;"),
-            // XML has no way to write these.
+            // XML cannot express these characters.
             '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' => escaped.push('\u{fffd}'),
             _ => escaped.push(c),
         }
@@ -174,8 +174,9 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Width of a text. No font is known before somebody looks: the shares of the
-/// size are those of wide sans-serif faces, so that real ones fit.
+/// Estimates the width of a text. The font is unknown until the picture is
+/// shown: the shares of the size are those of wide sans-serif faces, so that
+/// real ones fit.
 pub(crate) fn width(text: &str, face: Face) -> f64 {
     let share = |c: char| match c {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' => 0.32,
@@ -188,7 +189,7 @@ pub(crate) fn width(text: &str, face: Face) -> f64 {
     text.chars().map(share).sum::<f64>() * face.size() * heavier
 }
 
-/// A text no wider than `wide`, with an ellipsis where it was cut.
+/// Returns a text no wider than `wide`, with an ellipsis where it was cut.
 pub(crate) fn cut(text: &str, face: Face, wide: f64) -> String {
     if width(text, face) <= wide {
         return text.to_owned();

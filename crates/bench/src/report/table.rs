@@ -15,13 +15,13 @@ use std::fmt::Write as _;
 /// Columns of a terminal.
 const COLUMNS: usize = 120;
 
-/// The tables of a run that has just been made.
+/// Returns the tables of a run that has just been made.
 pub(crate) fn table(run: &Run) -> String {
     tables(&Results::of(run))
 }
 
-/// The tables: per workload what is judged and what it cost, then what a
-/// reader has to know in addition.
+/// Returns the tables: per workload its chief measures and its costs, then the reservations about
+/// the figures.
 pub(crate) fn tables(run: &Results) -> String {
     let mut text = String::new();
     for workload in &run.workloads {
@@ -49,7 +49,7 @@ fn heading(run: &Results, workload: &Workload) -> String {
     format!("{}: {title} ({rounds} round{plural}; median, (min–max))", workload.name)
 }
 
-/// A row for each measure, a column for each contender.
+/// Returns a row for each measure, a column for each contender.
 fn wide(run: &Results, places: &[Place<'_>]) -> String {
     let names: Vec<String> = run.contenders.iter().map(|c| c.name.clone()).collect();
     let head = |last: &str| {
@@ -85,7 +85,7 @@ fn wide(run: &Results, places: &[Place<'_>]) -> String {
     text
 }
 
-/// A block for each place, a row for each contender.
+/// Returns a block for each place, a row for each contender.
 fn tall(run: &Results, places: &[Place<'_>]) -> String {
     let mut text = String::new();
     let subject = &run.contenders[compare::subject(run)].name;
@@ -118,7 +118,7 @@ fn tall(run: &Results, places: &[Place<'_>]) -> String {
     text
 }
 
-/// Headings of the tall table's narrow columns.
+/// Shortens headings for the tall table's narrow columns.
 fn short(heading: &str) -> String {
     heading
         .replace("write amplification, ×", "write ×")
@@ -127,7 +127,7 @@ fn short(heading: &str) -> String {
         .replace("nothing done for", "stalled")
 }
 
-/// The grid, without the last columns where it would be too wide.
+/// Returns the grid, without the last columns where it would be too wide.
 fn fitted(mut rows: Vec<Vec<String>>) -> String {
     loop {
         let text = grid(&rows, 1);
@@ -141,13 +141,13 @@ fn fitted(mut rows: Vec<Vec<String>>) -> String {
     }
 }
 
-/// `2.36× (2.28–2.47) ▲`.
+/// Formats `2.36× (2.28–2.47) ▲`.
 pub(crate) fn verdict(ratio: Ratio) -> String {
     format!("{} {:<2}", times_spread(ratio.spread), ratio.sign())
 }
 
-/// Columns under each other; the first `left` flush left, the others right.
-/// A first cell that repeats the one above is left empty.
+/// Aligns columns; the first `left` flush left, the others right. A first cell that repeats the one
+/// above is left empty.
 pub(crate) fn grid(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let length = |row: &Vec<String>, i: usize| row.get(i).map_or(0, |cell| cell.chars().count());
@@ -188,7 +188,7 @@ fn closing(run: &Results) -> String {
     text
 }
 
-/// `windrow against the best peer: ahead in 3 of 5 measures, behind in 1, undecided in 1.`
+/// Returns `windrow against the best peer: ahead in 3 of 5 measures, behind in 1, undecided in 1.`
 pub(crate) fn tally(subject: &str, rows: &[Row<'_>]) -> String {
     let (ahead, behind, undecided) = compare::tally(rows);
     let all = ahead + behind + undecided;

@@ -1,4 +1,6 @@
 //! Tests of the whole report on made-up runs.
+//!
+//! Owns no state. Never does: run a benchmark.
 
 use super::results::{Results, read};
 use super::sample::{Sample, text};
@@ -26,7 +28,7 @@ fn pictures_of(run: &Results) -> Vec<Picture> {
     pictures::overview(run).into_iter().chain(of_workloads).collect()
 }
 
-/// With those of papers' rows.
+/// Returns the pictures of a run with those of papers' rows.
 fn all_pictures_of(run: &Results) -> Vec<Picture> {
     pictures_of(run).into_iter().chain(paper::tests::pictures_of(run)).collect()
 }
@@ -51,12 +53,12 @@ fn phases_of(lines: &mut [Line]) -> impl Iterator<Item = &mut Phase> {
     })
 }
 
-/// A number in an element's attribute.
+/// Returns a number in an element's attribute.
 fn number_in(node: Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// Left, top, right and bottom of a text.
+/// Returns left, top, right and bottom of a text.
 fn box_of(node: Node<'_, '_>) -> [f64; 4] {
     let face = match node.attribute("class") {
         Some("title") => Face::Title,
@@ -89,7 +91,8 @@ fn no_text_leaves_its_picture_or_lies_on_another() {
                 .collect();
             assert!(texts.len() > 4, "{name} says nothing");
             for (n, (text, [left, top, right, bottom])) in texts.iter().enumerate() {
-                // Widths are guesses on the wide side: a hair is none.
+                // Widths are guesses on the wide side: a unit more does not
+                // count.
                 let is_inside = -1.0 <= *left && *right <= wide + 1.0 && 0.0 <= *top;
                 assert!(is_inside && *bottom <= high, "{name}: `{text}` is outside");
                 for (other, [l, t, r, b]) in &texts[..n] {
@@ -231,7 +234,8 @@ fn tables_fit_the_terminal_and_name_every_contender() {
     }
 }
 
-/// The table of a run of two rounds with these throughputs of one phase.
+/// Returns the table of a run of two rounds with these throughputs of one
+/// phase.
 fn judged(ours: [f64; 2], theirs: [f64; 2]) -> String {
     let mut lines = Sample { contenders: 2, rounds: 2, scale: 1.0 }.lines();
     lines.retain(|line| match line {
@@ -361,7 +365,7 @@ fn parts_join_in_any_cut() {
         assert_eq!(table::tables(&joined), table::tables(&whole));
         assert_eq!(read(&[("ab".to_owned(), a + &b)]).unwrap().phases, joined.phases);
     }
-    // The same rounds twice are rounds of their own.
+    // The rounds of a file that is read twice count twice.
     let twice = [("a".to_owned(), text(&lines)), ("b".to_owned(), text(&lines))];
     let joined = read(&twice).unwrap();
     assert_eq!(joined.rounds(&joined.workloads[0]), 8);
@@ -407,7 +411,7 @@ fn bad_files_are_named_with_their_line() {
         let error = error(&text);
         assert!(error.contains(problem), "{problem}: {error}");
     }
-    // Half a last line is what a killed run leaves.
+    // A killed run leaves half a last line.
     let torn = &good[..good.trim_end().rfind('\n').unwrap() - 20];
     let run = read(&[("x.jsonl".to_owned(), torn.to_owned())]).unwrap();
     assert!(run.notes[0].contains("in the middle of a line"), "{:?}", run.notes);
@@ -439,8 +443,8 @@ fn the_command_writes_page_pictures_and_markdown() {
     assert!(write(&args).unwrap_err().to_string().contains("none.jsonl"));
 }
 
-/// Not a check: writes samples to look at, into `windrow-report-samples` of
-/// the directory for temporary files.
+/// Not a check: writes samples to look at, into `windrow-report-samples` of the
+/// directory for temporary files.
 #[test]
 #[ignore = "for the eye"]
 #[allow(clippy::disallowed_methods, reason = "files to look at")]

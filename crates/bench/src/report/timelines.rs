@@ -1,8 +1,8 @@
-//! Throughput over time: a strip for each contender under the others, on one
-//! scale, with every step in which nothing was done marked.
+//! Throughput over time: a strip for each contender, one under the other, on
+//! one scale, with a mark at every step in which nothing was done.
 //!
-//! Strips rather than lines in one frame: throughput of a store that merges
-//! jumps, and four such lines over each other hide what they are to show.
+//! Rejected: lines in one frame. The throughput of a store that merges jumps,
+//! and four such lines over each other hide the differences.
 //!
 //! Owns: the strips of a workload. Never does: smooth.
 
@@ -18,7 +18,7 @@ use crate::record::{Phase, Timeline};
 const STRIP: f64 = 52.0;
 const ABOVE: f64 = 18.0;
 
-/// Fewer steps than this tell nothing over time.
+/// Runs with fewer steps than this say nothing over time.
 const STEPS_MIN: usize = 4;
 
 /// Room for ticks at the left.
@@ -32,7 +32,7 @@ struct Strip<'a> {
     middle: usize,
 }
 
-/// The picture of a workload; `None` if no phase has a timeline.
+/// Draws the picture of a workload; `None` if no phase has a timeline.
 pub(crate) fn picture(
     run: &Results,
     places: &[Place<'_>],
@@ -73,8 +73,8 @@ fn strips<'a>(run: &'a Results, place: Place<'a>) -> Vec<Strip<'a>> {
     strips
 }
 
-/// Thousands of operations per second in each whole step. The last step may
-/// have been cut short and would look like a stall.
+/// Returns thousands of operations per second in each whole step. The last step
+/// may have been cut short and would look like a stall.
 fn rates(timeline: &Timeline) -> Vec<f64> {
     let whole = &timeline.ops[..timeline.ops.len() - 1];
     whole.iter().map(|&ops| ops as f64 / timeline.step_s / 1000.0).collect()
@@ -127,7 +127,8 @@ fn draw_place(
     y + 2.0 * LINE
 }
 
-/// The contender's name, its throughput, and its longest pause of all rounds.
+/// Draws the contender's name, its throughput, and its longest pause of all
+/// rounds.
 fn draw_words(svg: &mut Svg, run: &Results, strip: &Strip<'_>, y: f64, wide: f64) {
     let name = &run.contenders[strip.contender].name;
     let baseline = y + ABOVE - 5.0;
@@ -139,8 +140,8 @@ fn draw_words(svg: &mut Svg, run: &Results, strip: &Strip<'_>, y: f64, wide: f64
         let values = strip.rounds.iter().filter_map(|(phase, _)| measure.value(phase));
         Spread::of(values.collect()).map(|spread| number(spread.median))
     };
-    // Strips end with the last operation; throughput of a load counts on until
-    // no merge is due, and would not be what the strip shows.
+    // Strips end with the last operation. The throughput of a load counts until
+    // no merge is due, and would not be that of the strip.
     let speed = match (median("undrained_kops_per_s"), median("kops_per_s")) {
         (Some(sent), Some(all)) => format!("median {sent} kops/s ({all} with merges after), "),
         (_, Some(all)) => format!("median {all} kops/s, "),
@@ -155,7 +156,7 @@ fn draw_rounds(svg: &mut Svg, strip: &Strip<'_>, x: &dyn Fn(f64) -> f64, y: &dyn
     for (n, (_, timeline)) in strip.rounds.iter().enumerate() {
         let rates = rates(timeline);
         let step = timeline.step_s;
-        // Steps, not slopes: nothing is known of what lies within one.
+        // The curve has steps, not slopes: the course within a step is unknown.
         let points: Vec<(f64, f64)> = rates
             .iter()
             .enumerate()

@@ -1,7 +1,7 @@
-//! What papers claim, and what came out: a line for each claim.
+//! The papers' claims and our results: a line for each claim.
 //!
-//! Owns: ratios of two contenders round by round, and when a claim is borne out. Never does:
-//! hide one that was missed or not measured.
+//! Owns: ratios of two contenders round by round, and the test of whether a claim holds. Never
+//! does: hide a claim that was missed or not measured.
 
 use super::measure::Measure;
 use super::spread::Spread;
@@ -9,7 +9,7 @@ use crate::record::Phase;
 use crate::workload::{Claim, Goal, Workload};
 use std::fmt::Write as _;
 
-/// The claims of these workloads against what a run measured; empty if there are none.
+/// Returns the claims of these workloads and the results of a run; empty if there are none.
 pub(crate) fn verdicts<'a>(
     workloads: impl Iterator<Item = &'a Workload>,
     phases: &[Phase],
@@ -27,7 +27,7 @@ pub(crate) fn verdicts<'a>(
     text
 }
 
-/// Of each claim what is claimed, ours, the paper's, and the verdict.
+/// Returns for each claim its text, our figure, the paper's, and the verdict.
 pub(super) fn lines<'a>(
     workloads: impl Iterator<Item = &'a Workload>,
     phases: &[Phase],
@@ -63,13 +63,13 @@ fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[Phase]) -> Optio
             let (than, others) = (than?, values(than?));
             let of_round = |(round, value): &(u32, f64)| {
                 let (_, other) = others.iter().find(|(r, _)| r == round)?;
-                // Neither had any: they are equal.
+                // Both are zero: they are equal.
                 let ratio = if value == other { 1.0 } else { value / other };
                 ratio.is_finite().then_some(ratio)
             };
             let engine = |who: &str| workload.contenders.iter().find(|c| c.name == who);
             let is_other = engine(ours).map(|c| &c.engine) != engine(than).map(|c| &c.engine);
-            // More differs there than the policy.
+            // Another engine differs in more than the policy.
             let mark = if is_other { " (another engine)" } else { "" };
             (
                 Spread::of(mine.iter().filter_map(of_round).collect()),
@@ -92,7 +92,7 @@ fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[Phase]) -> Optio
     Some([what, ours, shown(paper), judge(claim, spread.median).to_owned()])
 }
 
-/// Whether a value bears a claim out.
+/// Returns whether a value supports a claim.
 fn judge(claim: Claim, value: f64) -> &'static str {
     let (reached, right_way) = match claim {
         Claim::Less(paper) => (value <= paper, value < 1.0),
@@ -107,7 +107,7 @@ fn judge(claim: Claim, value: f64) -> &'static str {
     }
 }
 
-/// A ratio as a change: "-19 %", "+67 %", "1/4.8", "3.2x".
+/// Formats a ratio as a change: "-19 %", "+67 %", "1/4.8", "3.2x".
 fn change(ratio: f64) -> String {
     if ratio >= 2.5 {
         format!("{ratio:.1}x")

@@ -12,7 +12,7 @@ pub(super) fn make_dir(dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()).into())
 }
 
-/// Removes a directory with all in it, if it is there.
+/// Removes a directory with its contents, if it exists.
 pub(super) fn remove_dir(dir: &Path) -> Result<()> {
     match std::fs::remove_dir_all(dir) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -25,8 +25,8 @@ pub(super) fn remove_dir(dir: &Path) -> Result<()> {
 /// Endings of files that no engine changes once they are written: a copy shares them.
 const UNCHANGED: [&str; 2] = ["sst", "ldb"];
 
-/// Copies a closed database, of any engine: every file and directory below
-/// `from`. What is written is synced before a unit begins.
+/// Copies a closed database, of any engine: every file and directory below `from`. A unit begins
+/// only after the copy is synced.
 pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<()> {
     make_dir(to)?;
     let named = |e: std::io::Error| format!("{}: {e}", from.display());
@@ -42,8 +42,8 @@ pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives a table a second name, where the file system can. Data of many gigabytes would
-/// take as much room again, and minutes.
+/// Gives a table a second name, where the file system can; returns whether it did. A copy of many
+/// gigabytes would take as much room again, and minutes.
 fn is_shared(source: &Path, target: &Path) -> bool {
     let ending = source.extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| UNCHANGED.contains(&ending))
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(std::fs::read(to.join("below/b")).unwrap(), vec![7; 100_000]);
         assert!(to.join("below/empty").is_dir());
         assert_eq!(std::fs::read(to.join("7.sst")).unwrap(), b"table");
-        // Another file of the copy's own: what is written to it is not in both.
+        // This file is the copy's own: a write to one is not in the other.
         std::fs::write(to.join("a"), b"two").unwrap();
         assert_eq!(std::fs::read(from.join("a")).unwrap(), b"one");
         let problem = copy_dir(&dir.path().join("none"), &to).unwrap_err().to_string();

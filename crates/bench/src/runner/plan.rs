@@ -1,6 +1,6 @@
 //! The order of a workload's units.
 //!
-//! Never does: run them.
+//! Owns: the rounds, and the contenders' turns in them. Never does: run a unit.
 
 use crate::workload::{Phase, Workload};
 
@@ -8,18 +8,20 @@ use crate::workload::{Phase, Workload};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) contender: String,
-    /// 0 is what is done once, before all rounds.
+    /// The round, from 1; 0 for the phases that run once, before all rounds.
     pub(super) round: u32,
     /// First phase, and the one after the last.
     pub(super) phases: (usize, usize),
     /// Whether it begins with an empty directory.
     pub(super) is_fresh: bool,
-    /// Whether it begins with a copy of what was done once, which goes afterwards.
+    /// Whether it begins with a copy of the database after the phases that run
+    /// once; the copy is removed afterwards.
     pub(super) is_branch: bool,
 }
 
-/// What is done once by each contender, then the rounds with contenders in
-/// turn: A B C, then C B A, so that none always runs on another's heat.
+/// Returns the phases that each contender runs once, then the rounds with
+/// contenders in turn: A B C, then C B A, so that none always runs on a machine
+/// that another has heated.
 pub(super) fn units(workload: &Workload, rounds: u32) -> Vec<Place> {
     let once = workload.once();
     let mut places = Vec::new();
@@ -42,7 +44,8 @@ pub(super) fn units(workload: &Workload, rounds: u32) -> Vec<Place> {
     places
 }
 
-/// The phases after the first `once` ones, cut where the branch changes.
+/// Returns the phases after the first `once` ones, cut where the branch
+/// changes.
 fn branches(phases: &[Phase], once: usize) -> Vec<(usize, usize)> {
     let rest = phases[once..].chunk_by(|a, b| a.branch == b.branch);
     let mut begin = once;

@@ -1,11 +1,11 @@
-//! One test for every adapter: what a store answers is what a map answers.
+//! One test for every adapter: a store answers as a map does.
 //!
-//! Random writes, reads, scans, drains and reopenings over one key space and
-//! over three, then several threads at once. An adapter that gets durability
-//! words, batches or cursors wrong would still give figures; here it fails.
+//! Random writes, reads, scans, drains and reopenings over one key space and over three, then
+//! several threads at once. An adapter that gets durability, batches or cursors wrong would still
+//! give figures; here it fails.
 //!
-//! Owns: the model and the comparison. Never does: test an engine beyond what
-//! the trait asks (no crashes, no faults of the disk).
+//! Owns: the model and the comparison. Never does: test an engine beyond the trait (no crashes, no
+//! faults of the disk).
 
 use super::{Codec, Common, Engine, Result, Store, Sync, Write};
 use crate::data::{Data, Draw};
@@ -25,20 +25,20 @@ const VALUE_BYTES: u64 = 3000;
 /// Threads at the end, each with keys of its own.
 const CLIENTS: u64 = 4;
 
-/// Steps of each of them.
+/// Steps of each of these threads.
 const CLIENT_STEPS: u64 = 1500;
 
 /// Transactions of each client.
 const ADDITIONS: u64 = 300;
 
-/// What they add to.
+/// The counters that transactions add to.
 const COUNTERS: [&[u8]; 3] = [b"a", b"b", b"c"];
 
 /// Contents of a key space.
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Compares an engine with a map, in new databases below `dir`. The default
-/// variant with no settings; direct I/O and LZ4 where the engine has them.
+/// Compares an engine with a map, in new databases below `dir`: the default variant with no
+/// settings; direct I/O and LZ4 where the engine has them.
 ///
 /// # Errors
 /// The first difference, with the step that it showed in, or the store's.
@@ -66,7 +66,7 @@ pub fn check(engine: &Engine, dir: &Path, seed: u64) -> Result<()> {
 /// key of its own: none is lost, none done in part.
 ///
 /// # Errors
-/// What is wrong, or the store's.
+/// The first difference, or the store's.
 pub fn check_transactions(engine: &Engine, variant: &str, dir: &Path) -> Result<()> {
     let [(_, plain), _] = setups(engine);
     let common = Common { variant: variant.to_owned(), transactions: true, ..plain };
@@ -95,7 +95,7 @@ pub fn check_transactions(engine: &Engine, variant: &str, dir: &Path) -> Result<
     }
 }
 
-/// One client's transactions: two of three counters each.
+/// Runs one client's transactions, each on two of the three counters.
 fn additions(store: &dyn Store, client: u64) -> Result<()> {
     for n in 0..ADDITIONS {
         let left_out = (n + client) as usize % COUNTERS.len();
@@ -116,12 +116,12 @@ fn additions(store: &dyn Store, client: u64) -> Result<()> {
     Ok(())
 }
 
-/// The number that a counter holds, 0 if it is empty.
+/// Returns the number that a counter holds, 0 if it is empty.
 fn number_in(value: &[u8]) -> u64 {
     value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Plain, and with everything that the engine can do.
+/// Returns a plain set-up, and one with all abilities of the engine.
 fn setups(engine: &Engine) -> [(&'static str, Common); 2] {
     let plain = Common {
         variant: String::new(),
@@ -142,7 +142,7 @@ fn setups(engine: &Engine) -> [(&'static str, Common); 2] {
     [("one space", plain), ("three spaces", able)]
 }
 
-/// A store and what it should hold.
+/// A store and the contents that it should have.
 struct Run<'a> {
     engine: &'a Engine,
     dir: PathBuf,
@@ -186,8 +186,8 @@ impl Run<'_> {
         self.draw.below(u64::from(self.common.spaces)) as u32
     }
 
-    /// Keys of one to five bytes and more: some begin others, some have the
-    /// least and the greatest byte, which prefixes and bounds get wrong.
+    /// Returns a key of one to five bytes and more: some are prefixes of others, some have the
+    /// least and the greatest byte. Prefixes and bounds go wrong there.
     fn key(&mut self) -> Vec<u8> {
         let number = self.draw.below(KEYS);
         let mut key = vec![[0, b'k', 0xff][(number % 3) as usize]];
@@ -198,14 +198,14 @@ impl Run<'_> {
         key
     }
 
-    /// A value, now and then of no bytes.
+    /// Returns a value, sometimes of no bytes.
     fn value(&mut self) -> Vec<u8> {
         let bytes = self.draw.below(VALUE_BYTES) as usize;
         let index = self.draw.below(u64::MAX);
         self.data.value_of(index, if bytes < 30 { 0 } else { bytes }).to_vec()
     }
 
-    /// One write in thirty waits for the device.
+    /// Returns the durability of a write: one in thirty waits for the device.
     fn sync(&mut self) -> Sync {
         if self.draw.below(30) == 0 { Sync::Yes } else { Sync::No }
     }
@@ -228,7 +228,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Several writes, of one key more than once now and then: the last counts.
+    /// Does several writes, sometimes of one key more than once: the last counts.
     fn batch(&mut self) -> Result<()> {
         let mut owned: Vec<(u32, Vec<u8>, Option<Vec<u8>>)> = Vec::new();
         for _ in 0..self.draw.below(12) {
@@ -261,7 +261,7 @@ impl Run<'_> {
     fn get(&mut self) -> Result<()> {
         let (space, key) = (self.space(), self.key());
         self.gets += 1;
-        // What was in the buffer must not show through.
+        // The old contents of the buffer must not show through.
         let mut value = b"left over".to_vec();
         let found = self.store()?.get(space, &key, &mut value)?;
         let expected = self.spaces[space as usize].get(&key);
@@ -302,7 +302,7 @@ impl Run<'_> {
         self.same_contents()
     }
 
-    /// Every space from its start, and one entry more than it has.
+    /// Compares every space from its start, with a scan of one entry more than it has.
     fn same_contents(&self) -> Result<()> {
         for (space, map) in self.spaces.iter().enumerate() {
             let entries = map.len() as u64 + 1;
@@ -311,7 +311,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Threads that write and read at once, each its own keys.
+    /// Runs threads that write and read at once, each its own keys.
     fn clients(&mut self) -> Result<()> {
         let store = self.store()?;
         let (data, spaces) = (&self.data, self.common.spaces);
@@ -329,8 +329,8 @@ impl Run<'_> {
         self.same_contents()
     }
 
-    /// The contents after a drain and after opening once more, and what the
-    /// store says of itself.
+    /// Compares the contents after a drain and after another opening, and checks the store's
+    /// counters and tree.
     fn finish(mut self) -> Result<()> {
         self.reopen()?;
         for _ in 0..100 {
@@ -380,7 +380,7 @@ fn same_scan(
     Ok(())
 }
 
-/// One thread's writes and reads; returns what its keys should be.
+/// Runs one thread's writes and reads; returns the contents that its keys should have.
 fn client(store: &dyn Store, data: &Data, spaces: u32, number: u64) -> Result<Vec<Map>> {
     let mut draw = Draw::new(number);
     let mut maps = vec![Map::new(); spaces as usize];
@@ -388,7 +388,7 @@ fn client(store: &dyn Store, data: &Data, spaces: u32, number: u64) -> Result<Ve
     for step in 0..CLIENT_STEPS {
         let space = draw.below(u64::from(spaces)) as u32;
         let map = &mut maps[space as usize];
-        // Begins with a letter that no other key begins with.
+        // The key begins with a letter that no other client's key begins with.
         let key = format!("z{number}-{}", draw.below(100)).into_bytes();
         match draw.below(5) {
             0 => {
@@ -443,7 +443,7 @@ mod tests {
         check_transactions(&WINDROW, "pessimistic", dir.path()).unwrap();
     }
 
-    /// Windrow's adapter with one fault: canaries for the check itself.
+    /// Windrow's adapter with one fault, to test the check itself.
     struct Faulty {
         store: Box<dyn Store>,
         fault: Fault,
@@ -461,7 +461,7 @@ mod tests {
         Scan,
         /// Counts no gets.
         Counters,
-        /// Puts into space 0 whatever the space.
+        /// Puts into space 0, for any space.
         Space,
     }
 
@@ -545,7 +545,7 @@ mod tests {
         Ok(Box::new(Faulty { store: (WINDROW.open)(dir, common)?, fault }))
     }
 
-    /// The message that a fault must give.
+    /// Returns the message that a fault must give.
     fn caught(open: fn(&Path, &Common) -> Result<Box<dyn Store>>) -> String {
         run(&Engine { open, ..WINDROW }).expect_err("a fault went unnoticed").to_string()
     }
@@ -562,7 +562,7 @@ mod tests {
         assert!(said.contains("gets counted"), "{said}");
         let said = caught(|dir, common| faulty(dir, common, Fault::Space));
         assert!(said.contains("three spaces"), "{said}");
-        // By whatever meets the key first.
+        // Any of the reads may meet the key first.
         caught(|dir, common| faulty(dir, common, Fault::Batch));
     }
 }

@@ -1,5 +1,8 @@
-//! Windrow behind the `Store` trait: the defaults, but for what every store
-//! gets alike (memory, threads, direct I/O, codec).
+//! Windrow behind the `Store` trait: the defaults, except for the settings that every store gets
+//! alike (memory, threads, direct I/O, codec).
+//!
+//! Owns: which of its calls answer the trait's, and its counts as the benchmark's. Never does:
+//! reach past the public interface.
 
 use super::{Abilities, Change, Codec, Common, Counters, Engine, OnEntry, OnValue, Result};
 use super::{Store, Sync, Tree, Write};
@@ -18,10 +21,10 @@ pub const ENGINE: Engine = Engine {
     open,
 };
 
-/// The variant that is the default but for its logs, which are mapped.
+/// The default variant but for its write-ahead logs, which are mapped.
 const MAPPED: &str = "map_logs";
 
-/// The variant that is the default but for its transactions, which lock what they read.
+/// The default variant but for its transactions, which lock the keys that they read.
 const PESSIMISTIC: &str = "pessimistic";
 
 /// An open database and its keyspaces by number.
@@ -31,8 +34,8 @@ struct Windrow {
     transactions: TransactionMode,
 }
 
-/// Opens a database. Settings without a dot are Windrow's; the variant is a
-/// preset or a policy, as the setting `preset` takes it, or `map_logs` or `pessimistic`.
+/// Opens a database. Settings without a dot are Windrow's. The variant is a preset or a policy, as
+/// the setting `preset` takes it, or `map_logs` or `pessimistic`.
 fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
     let transactions = match common.variant.as_str() {
         PESSIMISTIC => TransactionMode::Pessimistic,
@@ -42,7 +45,7 @@ fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
     Ok(Box::new(Windrow { transactions, ..store }))
 }
 
-/// An open database with so many key spaces behind the trait.
+/// Wraps an open database, with `spaces` key spaces, in the trait.
 pub(crate) fn over(db: Db, spaces: u32) -> Result<Box<dyn Store>> {
     Ok(Box::new(behind(db, spaces)?))
 }
@@ -55,7 +58,7 @@ fn behind(db: Db, spaces: u32) -> Result<Windrow> {
     Ok(Windrow { db, spaces, transactions: TransactionMode::default() })
 }
 
-/// The options that `common` comes to.
+/// Returns the options for `common`.
 pub(crate) fn options(common: &Common) -> Result<Options> {
     let codec = match common.codec {
         Codec::None => "none",
@@ -91,7 +94,7 @@ impl Windrow {
         &self.spaces[number as usize]
     }
 
-    /// Reads a key, as one that is to be written.
+    /// Reads a key that the transaction will write.
     fn read(
         &self,
         tx: &mut Transaction,
@@ -161,7 +164,7 @@ impl Store for Windrow {
         while valid && met < entries {
             each(cursor.key(), cursor.value());
             met += 1;
-            // The step past the last entry asked for would cost, unseen.
+            // One step past the last entry asked for would cost time and show nowhere.
             valid = met < entries && cursor.next()?;
         }
         Ok(met)
@@ -198,7 +201,7 @@ impl Store for Windrow {
         loop {
             match self.db.transact_with(&options, &mut work) {
                 Ok(()) => return Ok(times),
-                // It has tried a hundred times.
+                // The call has tried a hundred times.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 Err(error) => return Err(error.into()),
             }
@@ -231,7 +234,7 @@ impl Store for Windrow {
     }
 }
 
-/// The counters that statistics come to.
+/// Returns statistics as the benchmark's counters.
 pub(crate) fn counters(stats: &Stats) -> Counters {
     Counters {
         gets: Some(stats.gets),
@@ -243,7 +246,7 @@ pub(crate) fn counters(stats: &Stats) -> Counters {
         user_bytes: Some(stats.user_bytes),
         wal_bytes: Some(stats.wal_bytes),
         tables_written_bytes: Some(stats.tables_written_bytes()),
-        // Into level 0 it is a flush.
+        // Merges into level 0 are flushes.
         merges: Some(stats.levels.iter().skip(1).map(|level| level.merges).sum()),
         merged_files: Some(stats.levels.iter().map(|level| level.read_files).sum()),
         level_written_bytes: Some(std::array::from_fn(|n| {
@@ -255,14 +258,14 @@ pub(crate) fn counters(stats: &Stats) -> Counters {
     }
 }
 
-/// What the tree looks like now.
+/// Returns the current shape of the tree.
 pub(crate) fn tree(db: &Db) -> Tree {
     let stats = db.stats();
     let trees = stats.keyspaces.iter().filter(|k| !k.levels.iter().all(|l| l.bytes == 0));
     let (mut levels, mut runs, mut files, mut log_files, mut count) = (0, 0, 0, 0, 0u32);
     for tree in trees {
         count += 1;
-        // Level 0 counts as runs only: what waits there has no level yet.
+        // Level 0 counts as runs only: its tables have not reached a level yet.
         levels += tree.levels.iter().skip(1).filter(|level| level.bytes > 0).count();
         runs += tree.levels.iter().filter(|level| level.run_files > 0).count();
         files += tree.levels.iter().map(|level| level.run_files + level.log_files).sum::<u64>();

@@ -1,6 +1,8 @@
 //! The workload files that come with the program.
+//!
+//! Owns: the list of the files. Never does: parse one.
 
-/// Name and text of each, in the order in which they are run.
+/// The name and text of each, in the order in which they run.
 const FILES: &[(&str, &str)] = &[
     ("fill", include_str!("../../workloads/fill.toml")),
     ("fill4", include_str!("../../workloads/fill4.toml")),
@@ -24,24 +26,24 @@ const FILES: &[(&str, &str)] = &[
     ("steady", include_str!("../../workloads/steady.toml")),
 ];
 
-/// Those that need tens of gigabytes, or have contenders of their own, and are run by their names only.
+/// Files that need tens of gigabytes, or have contenders of their own, and run by their names only.
 const BY_NAME: &[(&str, &str)] = &[
     ("growth", include_str!("../../workloads/growth.toml")),
     ("ablation", include_str!("../../workloads/ablation.toml")),
     ("matrix", include_str!("../../workloads/matrix.toml")),
 ];
 
-/// The text of a built-in workload.
+/// Returns the text of a built-in workload.
 pub(crate) fn builtin(name: &str) -> Option<&'static str> {
     FILES.iter().chain(BY_NAME).find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-/// The names of those that `quick` and `full` run.
+/// Returns the names of the workloads that `quick` and `full` run.
 pub(crate) fn names() -> Vec<String> {
     FILES.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// The names of those that are run by name only.
+/// Returns the names of the workloads that run by name only.
 pub(crate) fn by_name() -> Vec<String> {
     BY_NAME.iter().map(|(name, _)| (*name).to_owned()).collect()
 }

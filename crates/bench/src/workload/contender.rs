@@ -1,25 +1,25 @@
-//! Who runs a workload, where its file says so.
+//! The contenders of a workload that its file names.
 //!
-//! Owns: an engine's variant and settings under a name of their own, and whether Windrow
-//! takes them. Never does: open a store.
+//! Owns: an engine's variant and settings under a name of their own, and whether Windrow takes
+//! them. Never does: open a store.
 
 use super::store::{Setting, Store, settings};
 use serde::Deserialize;
 
-/// An engine as a file has it opened, by the name that tables call it.
+/// An engine with the settings of a workload file, by its name in tables.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contender {
     pub(crate) name: String,
     #[serde(default = "windrow")]
     pub(crate) engine: String,
-    /// Of Windrow: a preset or a policy, as its setting `preset` takes it.
+    /// Windrow's preset or policy, as its setting `preset` takes it.
     #[serde(default)]
     policy: String,
-    /// Of any other engine: its adapter's variant.
+    /// Any other engine's adapter's variant.
     #[serde(default)]
     variant: String,
-    /// Over those of the workload.
+    /// Settings that override those of the workload.
     #[serde(default, deserialize_with = "settings")]
     pub(crate) settings: Vec<Setting>,
 }
@@ -29,7 +29,7 @@ fn windrow() -> String {
 }
 
 impl Contender {
-    /// One that the command line names, as ENGINE or ENGINE:VARIANT.
+    /// Returns the contender that the command line names, as ENGINE or ENGINE:VARIANT.
     pub(crate) fn named(name: &str) -> Contender {
         let (engine, variant) = name.split_once(':').unwrap_or((name, ""));
         let (policy, variant) = if engine == "windrow" { (variant, "") } else { ("", variant) };
@@ -42,12 +42,12 @@ impl Contender {
         }
     }
 
-    /// As the engine takes it.
+    /// Returns the variant that the engine takes.
     pub(crate) fn variant(&self) -> &str {
         if self.policy.is_empty() { &self.variant } else { &self.policy }
     }
 
-    /// Whether the settings of a workload and its own go together.
+    /// Checks that the settings of a workload and its own go together.
     pub(super) fn check(&self, store: &Store) -> Result<(), String> {
         let wrong = |what: String| Err(format!("contender `{}`: {what}", self.name));
         let is_windrow = self.engine == "windrow";

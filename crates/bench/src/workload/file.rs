@@ -1,8 +1,8 @@
-//! Reads a workload file (TOML) at a scale: one workload, or one for each `[[case]]`, which is
-//! laid over what the file says for all of them.
+//! Reads a workload file (TOML) at a scale: one workload, or one for each `[[case]]`, which
+//! overrides the file's common values.
 //!
-//! Owns: where in a file a mistake is. Never does: read the disk, or say what a key means
-//! (the fields of [`Workload`] do).
+//! Owns: the place of a mistake in a file. Never does: read the disk, or say what a key means (the
+//! fields of [`Workload`] do).
 
 use super::template::{Value, Wrong, at_scale, fill, join};
 use super::{Scale, Workload};
@@ -11,14 +11,14 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// Reads a file's text: one workload, or one for each case. `file` is what
-/// the file is called in commands and results.
+/// Reads a file's text: one workload, or one for each case. `file` is its name in commands and
+/// results.
 ///
 /// # Errors
 /// A sentence with the file's name, line and key.
 pub(crate) fn parse(file: &str, text: &str, scale: Scale) -> Result<Vec<Workload>, String> {
     let workloads = read(file, text, scale)?;
-    // There every case is, and every phase.
+    // The full scale has every case and every phase.
     for workload in read(file, text, Scale::Full)? {
         workload.check_goals().map_err(|what| format!("workload {file}: {what}"))?;
     }
@@ -78,8 +78,8 @@ fn no_case(scale: Scale) -> String {
     format!("no `[[case]]` at the scale `{}`", scale.name())
 }
 
-/// Leaves each case its own goals. The first has those of cases that are not
-/// there at this scale, too: they are then said not to be measured.
+/// Leaves each case its own goals. The first also has those of cases that do not exist at this
+/// scale: the report says that they were not measured.
 fn share_goals(workloads: &mut [Workload]) -> Option<()> {
     let cases: Vec<String> = workloads.iter().map(|workload| workload.case.clone()).collect();
     let first = cases.first()?;
@@ -93,7 +93,7 @@ fn share_goals(workloads: &mut [Workload]) -> Option<()> {
     Some(())
 }
 
-/// The workload that a table with all its keys describes.
+/// Reads the workload that a table with all its keys describes.
 fn workload(file: &str, case: &str, value: Value<'_>) -> Result<Workload, Wrong> {
     let span = value.span();
     let DeValue::Table(mut table) = value.into_inner() else {
@@ -102,7 +102,7 @@ fn workload(file: &str, case: &str, value: Value<'_>) -> Result<Workload, Wrong>
     let with = match table.remove("with").map(|with| (with.span(), with.into_inner())) {
         Some((_, DeValue::Table(with))) => Some(with),
         Some((at, _)) => return Err(Wrong(at, "is a table of names and values".to_owned())),
-        // What `{...}` a case asks for must be said somewhere.
+        // A case without `with` has an empty one, so that every `{...}` in it is an error.
         None => (!case.is_empty()).then(DeTable::new),
     };
     let value = Spanned::new(span.clone(), DeValue::Table(table));
@@ -118,7 +118,7 @@ fn workload(file: &str, case: &str, value: Value<'_>) -> Result<Workload, Wrong>
     Ok(workload)
 }
 
-/// The path of the smallest value or key whose place holds that of an error.
+/// Returns the path of the smallest value or key whose place holds that of an error.
 fn key_at(table: &DeTable<'_>, at: &Range<usize>) -> Option<String> {
     fn look(value: &Value<'_>, path: &str, at: &Range<usize>, best: &mut Option<(usize, String)>) {
         offer(&value.span(), path, at, best);
@@ -236,9 +236,9 @@ more = 0.5
         let quick = parse(SMALL, Scale::Quick).unwrap();
         assert_eq!((quick.len(), quick[0].phases.len()), (1, 1));
         assert_eq!((quick[0].data.records, quick[0].phases[0].keys), (100, Draws::Shuffled));
-        // It is not there, and said not to be measured.
+        // The case does not exist, and is reported as not measured.
         assert_eq!(quick[0].goals.len(), 1);
-        // Where nothing is said of the reduced scale it is the full one.
+        // Where no value is given for the reduced scale, the full one's applies.
         let text = SMALL.replace("reduced = 1_000, ", "");
         assert_eq!(parse(&text, Scale::Reduced).unwrap()[0].data.records, 10_000);
     }

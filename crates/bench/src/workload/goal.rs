@@ -1,6 +1,7 @@
-//! What a paper claims of its policy, as a test of our figures.
+//! A paper's claims of its policy, as a test of our figures.
 //!
-//! Never does: judge (`report/verdicts.rs` does).
+//! Owns: the forms that a claim may have. Never does: judge
+//! (`report/verdicts.rs` does).
 
 use serde::{Deserialize, Deserializer};
 
@@ -8,13 +9,13 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Goal {
-    /// The paper's row that claims it, as the paper calls it: `Fig. 3b`.
+    /// The paper's row with the claim, by its name in the paper: `Fig. 3b`.
     pub(crate) paper: Option<String>,
-    /// May be left out where there is but one.
+    /// The case; may be left out where there is only one.
     pub(crate) case: Option<String>,
     pub(crate) phase: String,
     pub(crate) figure: String,
-    /// Contenders that it is claimed of.
+    /// The contenders that the claim is about.
     #[serde(deserialize_with = "names")]
     pub(crate) ours: Vec<String>,
     /// The contender that they are compared with.
@@ -30,7 +31,7 @@ pub(crate) struct Goal {
     at_most: Option<f64>,
 }
 
-/// What is claimed.
+/// The content of a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Claim {
     /// The figure over that of the other contender is at most this.
@@ -44,7 +45,7 @@ pub(crate) enum Claim {
 }
 
 impl Goal {
-    /// What is claimed; `None` if that is not one thing.
+    /// Returns the claim; `None` if there is none, or more than one.
     pub(crate) fn claim(&self) -> Option<Claim> {
         let of_ratio = [
             self.less.map(|share| Claim::Less(1.0 - share)),
@@ -64,7 +65,7 @@ impl Goal {
     }
 }
 
-/// A name, or several in brackets.
+/// Reads a name, or several in brackets.
 fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,21 +1,23 @@
-//! How much of a workload is run.
+//! The scales of a workload.
+//!
+//! Owns: their names. Never does: know a workload.
 
-/// How much is run.
+/// The scale of a run: how much of a workload it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     /// Seconds: shows that it runs; its figures say little.
     Quick,
     /// Minutes.
     Reduced,
-    /// What is published.
+    /// The scale of published figures.
     Full,
 }
 
 impl Scale {
-    /// All of them.
+    /// All scales.
     pub(crate) const ALL: [Scale; 3] = [Scale::Quick, Scale::Reduced, Scale::Full];
 
-    /// As it is called in commands, files and results.
+    /// Returns its name in commands, files and results.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Scale::Quick => "quick",
@@ -24,7 +26,7 @@ impl Scale {
         }
     }
 
-    /// The scale of this name.
+    /// Returns the scale of this name.
     pub(crate) fn named(name: &str) -> Option<Scale> {
         Scale::ALL.into_iter().find(|scale| scale.name() == name)
     }

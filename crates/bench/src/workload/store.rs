@@ -1,4 +1,4 @@
-//! How the stores of a workload are opened.
+//! The settings that a workload's stores are opened with.
 //!
 //! Owns: the form of settings in a file. Never does: know what a setting means.
 
@@ -9,13 +9,14 @@ use toml::{Table, Value};
 /// dot, one without is Windrow's.
 pub(crate) type Setting = (String, String);
 
-/// What every store of the workload is opened with.
+/// The settings of every store of the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Store {
     pub(crate) memory_mib: u64,
     pub(crate) direct_io: bool,
-    /// In addition to those that the command line gives, which go before these.
+    /// Settings in addition to those of the command line, which have
+    /// precedence.
     #[serde(deserialize_with = "settings")]
     pub(crate) settings: Vec<Setting>,
 }

@@ -1,14 +1,13 @@
-//! What a workload file says once for many: values by scale, what all cases
-//! have in common, names that stand for values.
+//! The parts of a workload file that are written once for many: values by scale, the common values
+//! of all cases, names with values.
 //!
-//! A table `{ quick = 1, reduced = 2, full = 3 }` becomes the value of the
-//! scale that is run (`full` where `reduced` is left out), a table with
-//! `scales = [...]` is left out of the other scales, a case's tables are laid over
-//! the common ones, and `"{NAME}"` in a string becomes what the case's `with` says
-//! of NAME. All of that is done on the parsed tree, whose values know their places,
-//! so that an error still finds its line.
+//! A table `{ quick = 1, reduced = 2, full = 3 }` becomes the value of the scale that is run
+//! (`full` where `reduced` is left out). A table with `scales = [...]` is left out of the other
+//! scales. A case's tables override the common ones. `"{NAME}"` in a string becomes the value of
+//! NAME in the case's `with`. All of that is done on the parsed tree, whose values know their
+//! places, so that an error still finds its line.
 //!
-//! Never does: know a key but `scales`.
+//! Owns: these four replacements. Never does: know a key but `scales`.
 
 use super::Scale;
 use std::ops::Range;
@@ -18,7 +17,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 /// A value, and where it is.
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 
-/// What is wrong, and where: bytes of the text.
+/// The place of a mistake, as bytes of the text, and its message.
 #[derive(Debug)]
 pub(super) struct Wrong(pub(super) Range<usize>, pub(super) String);
 
@@ -34,7 +33,7 @@ impl From<toml::de::Error> for Wrong {
     }
 }
 
-/// The value as it is at a scale; `None` if it is left out there.
+/// Returns the value at a scale; `None` if it is left out there.
 pub(super) fn at_scale(value: Value<'_>, scale: Scale) -> Result<Option<Value<'_>>, Wrong> {
     let span = value.span();
     let chosen = match value.into_inner() {
@@ -79,7 +78,7 @@ pub(super) fn at_scale(value: Value<'_>, scale: Scale) -> Result<Option<Value<'_
     Ok(Some(Spanned::new(span, chosen)))
 }
 
-/// Whether a list of scales has this one.
+/// Returns whether a list of scales has this one.
 fn names_scale(list: &Value<'_>, scale: Scale) -> Result<bool, Wrong> {
     let wrong = |value| Wrong::at(value, "is a list of scales: quick, reduced, full");
     let mut found = false;
@@ -93,7 +92,7 @@ fn names_scale(list: &Value<'_>, scale: Scale) -> Result<bool, Wrong> {
     Ok(found)
 }
 
-/// What `own` says over what `common` says: tables key by key, all else whole.
+/// Returns `common` with the values of `own` over it: tables key by key, all else whole.
 pub(super) fn join<'i>(common: Value<'i>, own: Value<'i>) -> Value<'i> {
     let (span, common_span) = (own.span(), common.span());
     match (common.into_inner(), own.into_inner()) {
@@ -105,14 +104,14 @@ pub(super) fn join<'i>(common: Value<'i>, own: Value<'i>) -> Value<'i> {
                 };
                 table.insert(key, joined);
             }
-            // A table of both is where the common one is.
+            // A joined table has the place of the common one.
             Spanned::new(common_span, DeValue::Table(table))
         }
         (_, own) => Spanned::new(span, own),
     }
 }
 
-/// Puts what `with` says in the place of every `{NAME}`.
+/// Replaces every `{NAME}` by its value in `with`.
 pub(super) fn fill<'i>(value: Value<'i>, with: &DeTable<'i>) -> Result<Value<'i>, Wrong> {
     let span = value.span();
     let filled = match value.into_inner() {
@@ -133,7 +132,8 @@ pub(super) fn fill<'i>(value: Value<'i>, with: &DeTable<'i>) -> Result<Value<'i>
     Ok(Spanned::new(span, filled))
 }
 
-/// A string that is but one `{NAME}` becomes the value itself, a number if it is one.
+/// Returns the text with the names replaced. A string that is a single `{NAME}` becomes the value
+/// itself, a number if it is one.
 fn fill_text<'i>(
     text: &str,
     span: &Range<usize>,
