@@ -1,5 +1,6 @@
-//! Finds LevelDB's library, and out which versions of the other peers are
-//! built, for the report: neither crate tells it at run time; Cargo.lock does.
+//! Finds LevelDB's library, and the versions of the other peers for the report:
+//! neither crate tells its version at run time, so they are read from
+//! Cargo.lock.
 
 #![allow(clippy::disallowed_methods, reason = "a build script reads a file of the workspace")]
 

@@ -4,8 +4,9 @@
 //! journal's buffer over after every insert, remove and batch, which is its
 //! default and RocksDB's; `tests/conformance.rs` looks at the journal's file.
 //!
-//! Owns: its settings for a budget, and what quiet means for it. Never does:
-//! reach past fjall into the tree that it is built on, but to count files.
+//! Owns: its settings for a memory budget, and the test of whether it is quiet.
+//! Never does: reach past fjall into the tree that it is built on, but to count
+//! files.
 
 use crate::settings::Settings;
 use crate::wait;
@@ -50,19 +51,20 @@ const NAMES: &[&str] = &[
 /// Levels of fjall's trees.
 const LEVELS: usize = 7;
 
-/// Memtables of a keyspace: one active, and four that wait, at which writers
-/// wait too. With the cache's quarter they come to the budget's 5/15 + 1/4,
-/// and leave the rest to what no setting bounds: pinned indexes and filters,
-/// merges, and the skip list's nodes, which a memtable's size does not count.
+/// A memtable's part of the budget. A keyspace has five: one active, and four
+/// that wait, at which number writers wait too. With the cache's quarter they
+/// come to the budget's 5/15 + 1/4. The rest is for memory that no setting
+/// bounds: pinned indexes and filters, merges, and the skip list's nodes, which
+/// a memtable's size does not count.
 const MEMTABLE_PART: u64 = 15;
 
-/// Looks at idle workers before they count as idle.
+/// The number of looks at idle workers after which they count as idle.
 const IDLE_LOOKS: u32 = 20;
 
 struct Fjall {
     db: Database,
     spaces: Vec<Keyspace>,
-    /// The same database, where it was opened for transactions.
+    /// The handle of the same database, if it was opened for transactions.
     transactions: Option<OptimisticTxDatabase>,
 }
 
@@ -94,7 +96,7 @@ fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
     Ok(Box::new(Fjall { db, spaces, transactions }))
 }
 
-/// What each keyspace is made with; one that is there keeps what it has.
+/// Returns the options of a new keyspace; one that exists keeps its own.
 fn keyspace_options(settings: &Settings<'_>) -> Result<KeyspaceCreateOptions> {
     let common = settings.common();
     let spaces = u64::from(common.spaces.max(1));
@@ -114,7 +116,7 @@ fn keyspace_options(settings: &Settings<'_>) -> Result<KeyspaceCreateOptions> {
     let block_bytes = u32::try_from(settings.bytes("block_bytes", 4096)?)?;
     Ok(KeyspaceCreateOptions::default()
         .max_memtable_size(settings.bytes("memtable_bytes", memtable)?)
-        // Its default gives level 0 more bits than the others ten.
+        // The default gives level 0 more bits, and the other levels ten.
         .filter_policy(FilterPolicy::all(filter))
         .data_block_size_policy(BlockSizePolicy::all(block_bytes))
         .data_block_compression_policy(CompressionPolicy::all(codec))
@@ -126,7 +128,7 @@ impl Fjall {
         self.spaces.get(space as usize).ok_or_else(|| format!("no key space {space}").into())
     }
 
-    /// After a write that the kernel has.
+    /// Makes a write durable that the kernel has.
     fn durable(&self, sync: Sync) -> Result<()> {
         match sync {
             Sync::No => Ok(()),
@@ -246,7 +248,7 @@ impl Store for Fjall {
     }
 
     fn counters(&self) -> Counters {
-        // Its metrics are a feature of the crate that is off by default.
+        // fjall's metrics are a feature of the crate that is off by default.
         Counters::default()
     }
 

@@ -1,17 +1,17 @@
 //! LevelDB behind the `Store` trait, through the C library.
 //!
-//! Key spaces, which LevelDB has not, are prefixes of four bytes; with one
-//! space there is none. Memory: LevelDB maps the first thousand table files
-//! and, without compression, reads blocks where they are mapped: neither the
-//! block cache nor any limit of its own bounds that. Those pages are the page
-//! cache's, and count as resident all the same.
+//! LevelDB has no key spaces: they are prefixes of four bytes, and with one
+//! space there is no prefix. Memory: LevelDB maps the first thousand table
+//! files and, without compression, reads blocks where they are mapped. Neither
+//! the block cache nor any limit of its own bounds that. Those pages are the
+//! page cache's, and count as resident as well.
 //!
-//! Where direct I/O is asked for, which it has not, it is kept from mapping: it
-//! then reads into its cache, which the budget does bound, and the page cache
-//! can be emptied of what it read.
+//! Nor has it direct I/O: where that is asked for, the adapter keeps it from
+//! mapping. LevelDB then reads into its cache, which the budget does bound, and
+//! the page cache can be emptied of those files.
 //!
-//! Owns: its settings for a budget, and what quiet means for it. Never does:
-//! call C (`api.rs` does).
+//! Owns: its settings for a memory budget, and the test of whether it is quiet.
+//! Never does: call C (`api.rs` does).
 
 mod api;
 
@@ -43,17 +43,17 @@ pub(crate) const ENGINE: Engine = Engine {
 const NAMES: &[&str] =
     &["block_bytes", "cache_bytes", "file_bytes", "filter_bits", "memtable_bytes", "open_files"];
 
-/// One file handle for each 2 MiB of data, the header says: enough for 40 GB.
-/// The process's limit on them counts before that.
+/// One file handle for each 2 MiB of data, as the header says: enough for 40
+/// GB. The process's limit on them is reached before that.
 const OPEN_FILES: i32 = 20_000;
 
 struct LevelDb {
     db: Database,
-    /// Whether keys have their space's number before them.
+    /// Whether the number of its space precedes each key.
     prefixed: bool,
 }
 
-/// What LevelDB is opened with.
+/// Returns the configuration that LevelDB is opened with.
 fn config(common: &Common) -> Result<Config> {
     let settings = Settings::new(&ENGINE, NAMES, common)?;
     let memory = common.memory_bytes;
@@ -76,7 +76,7 @@ fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
 }
 
 impl LevelDb {
-    /// A key as it is stored.
+    /// Returns a key as it is stored.
     fn key<'a>(&self, space: u32, key: &'a [u8]) -> Cow<'a, [u8]> {
         if self.prefixed { [&space.to_be_bytes(), key].concat().into() } else { key.into() }
     }
@@ -145,22 +145,22 @@ impl Store for LevelDb {
     }
 
     fn sync(&self) -> Result<()> {
-        // A synced write syncs the log up to it; this one writes nothing.
+        // A synced write syncs the log up to it; this one has an empty batch.
         self.db.write(&Batch::new()?, true)
     }
 
-    /// LevelDB has neither a flush nor a wait. To compact the range of the
-    /// empty key, which nobody writes, flushes the memtable and moves no
-    /// table; then no compaction is due once no level scores 1, by the
-    /// sizes that its doc/impl.md gives. (Compactions that it starts after
-    /// many futile seeks are not foreseen.)
+    /// LevelDB has neither a flush nor a wait. A compaction of the range of the
+    /// empty key, which no workload writes, flushes the memtable and moves no
+    /// table. After it no compaction is due once no level scores 1, by the
+    /// sizes that its doc/impl.md gives. (Compactions that it starts after many
+    /// futile seeks are not foreseen.)
     fn drain(&self) -> Result<()> {
         self.db.compact_range(b"", b"");
         wait::until(1, || Ok(self.levels()?.quiet()))
     }
 
     fn counters(&self) -> Counters {
-        // Written to the megabyte: LevelDB counts bytes and prints those.
+        // Precise to a megabyte: LevelDB counts bytes and prints megabytes.
         let stats = self.db.property(c"leveldb.stats").unwrap_or_default();
         Counters { tables_written_bytes: written_bytes(&stats), ..Counters::default() }
     }

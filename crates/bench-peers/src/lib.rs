@@ -1,8 +1,8 @@
 //! RocksDB, LevelDB and fjall behind the benchmark's `Store` trait.
 //!
-//! Owns: the peers' adapters: what each is told for a memory budget, and why
-//! that is fair. Never does: measure. Never a default member of the workspace,
-//! since it builds RocksDB's C++ and links LevelDB.
+//! Owns: the peers' adapters, with the settings of each for a memory budget and
+//! the reasons why they are fair. Never does: measure. Never a default member
+//! of the workspace, since it builds RocksDB's C++ and links LevelDB.
 
 mod fjall;
 mod leveldb;

@@ -1,5 +1,7 @@
-//! The benchmarks of `windrow-bench`, the papers' experiments among them, on Windrow and
-//! its peers in turn.
+//! The benchmarks of `windrow-bench`, the papers' experiments among them, on Windrow and its peers
+//! in turn.
+//!
+//! Owns: nothing: it hands the engines and the arguments to the library. Never does: measure.
 
 use windrow_bench_peers::ENGINES;
 

@@ -1,8 +1,8 @@
 //! RocksDB behind the `Store` trait, through the crate `rocksdb`.
 //!
-//! Owns: which of its calls answer the trait's. `tuning.rs` says how it is
-//! set up and why, `figures.rs` what it tells of itself. Never does: use a
-//! path that its users would not.
+//! Owns: which of its calls answer the trait's. `tuning.rs` says how it is set
+//! up and why, `figures.rs` reads its statistics. Never does: use a path that
+//! its users would not.
 
 mod figures;
 mod transactions;
@@ -21,8 +21,8 @@ use windrow_bench::store::{Store, Sync, Tree, Write};
 pub(crate) const ENGINE: Engine = Engine {
     name: "rocksdb",
     version: || env!("ROCKSDB_VERSION").to_owned(),
-    // RocksDB's time to live is one for a whole database, and expired keys
-    // show until a compaction meets them: not what `put_for` promises.
+    // RocksDB's time to live is one for a whole database, and expired keys show
+    // until a compaction meets them. `put_for` promises more.
     abilities: Abilities {
         direct_io: true,
         expiry: false,
@@ -37,12 +37,12 @@ pub(crate) const ENGINE: Engine = Engine {
 /// An open database.
 struct RocksDb {
     db: DB,
-    /// Column families by number; empty where the default one does.
+    /// Column families by number; empty where only the default one exists.
     families: Vec<String>,
-    /// Kept for the statistics that hang on them.
+    /// Kept for the statistics, which belong to them.
     options: Options,
     read: ReadOptions,
-    /// Without and with waiting for the device.
+    /// The options of a write without a sync, and with one.
     write: [WriteOptions; 2],
 }
 
@@ -66,9 +66,9 @@ fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
 }
 
 impl RocksDb {
-    /// The column family of a space, `None` for the default one. A look-up by
-    /// name, some tens of nanoseconds: the crate lends no handle that could
-    /// be kept next to the database.
+    /// Returns the column family of a space, `None` for the default one. It is
+    /// a look-up by name, some tens of nanoseconds: the crate lends no handle
+    /// that could be kept next to the database.
     fn family(&self, space: u32) -> Result<Option<&ColumnFamily>> {
         if self.families.is_empty() {
             return Ok(None);
@@ -77,7 +77,7 @@ impl RocksDb {
         family.map(Some).ok_or_else(|| format!("no key space {space}").into())
     }
 
-    /// All column families that are written to.
+    /// Returns all column families that are written to.
     fn all_families(&self) -> impl Iterator<Item = &ColumnFamily> {
         let names = self.families.iter().map(String::as_str);
         let default = self.families.is_empty().then_some("default");

@@ -1,8 +1,8 @@
 //! An engine's own settings, `--set ENGINE.NAME=VALUE`, and its variant.
 //!
-//! Owns: their grammar; a name or value that an engine does not have is an
-//! error that lists what it has, or a figure would be published for a setting
-//! that never was. Never does: know what a setting means.
+//! Owns: their grammar. A name or value that an engine does not have is an
+//! error that lists those it has; otherwise a figure would be published for a
+//! setting that was never made. Never does: know the meaning of a setting.
 
 use std::str::FromStr;
 use windrow_bench::store::{Codec, Common, Engine, Result};
@@ -55,38 +55,38 @@ impl<'a> Settings<'a> {
         format!("{}.{name} is {like}, not `{text}`", self.engine)
     }
 
-    /// A size, as in `4096`, `64KiB`, `1MiB`, `2GiB`.
+    /// Returns a size, as in `4096`, `64KiB`, `1MiB`, `2GiB`.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If the text is no size.
     pub(crate) fn bytes(&self, name: &str, default: u64) -> Result<u64> {
         let Some(text) = self.text(name) else { return Ok(default) };
         let size = parse_bytes(text);
         size.ok_or_else(|| self.bad(name, text, "a size like 4096, 64KiB or 8MiB").into())
     }
 
-    /// A number.
+    /// Returns a number.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the text is no number.
     pub(crate) fn number<T: FromStr>(&self, name: &str, default: T) -> Result<T> {
         let Some(text) = self.text(name) else { return Ok(default) };
         text.parse().map_err(|_| self.bad(name, text, "a number").into())
     }
 
-    /// `on` or `off`.
+    /// Returns a switch, `on` or `off`.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If it is another word.
     pub(crate) fn on(&self, name: &str, default: bool) -> Result<bool> {
         let word = |on| if on { "on" } else { "off" };
         self.one_of(name, [(word(default), default), (word(!default), !default)])
     }
 
-    /// One of several words, the first if none is given.
+    /// Returns the value of one of several words, the first if none is given.
     ///
     /// # Errors
-    /// If it is another.
+    /// If it is another word.
     pub(crate) fn one_of<T, const N: usize>(&self, name: &str, words: [(&str, T); N]) -> Result<T> {
         let all = words.iter().map(|&(word, _)| word).collect::<Vec<_>>().join(", ");
         let text = self.text(name);
@@ -109,7 +109,7 @@ fn parse_bytes(text: &str) -> Option<u64> {
 pub(crate) mod tests {
     use super::*;
 
-    /// What an engine is opened with in tests.
+    /// Returns the common settings that an engine is opened with in tests.
     pub(crate) fn common(variant: &str, settings: &[(&str, &str)]) -> Common {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         Common {
@@ -124,7 +124,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The message of a variant and settings that must be refused.
+    /// Returns the message of a variant and settings that must be refused.
     fn refusal(variant: &str, settings: &[(&str, &str)]) -> String {
         let common = common(variant, settings);
         let run = || -> Result<(u64, u32, bool)> {

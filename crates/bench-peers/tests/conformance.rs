@@ -1,4 +1,5 @@
-//! Every engine answers as a map does, and tells what it is.
+//! Conformance of every engine: it answers as a map does, and names itself and
+//! its abilities.
 
 #![allow(clippy::disallowed_methods, reason = "looks at what the engines leave on the disk")]
 
@@ -45,7 +46,7 @@ fn common(settings: &[(&str, &str)]) -> Common {
     }
 }
 
-/// Every setting of an engine does open a database.
+/// Every setting of an engine opens a database.
 #[test]
 fn settings_are_accepted_by_the_engines() {
     let rocksdb = "block_bytes=8KiB bytes_per_sync=0 cache=lru cache_bytes=1MiB dynamic_levels=off \
@@ -121,7 +122,7 @@ fn rocksdb_counts_as_the_variant_says() {
     }
 }
 
-/// The file in which RocksDB keeps what it was opened with.
+/// Returns the file in which RocksDB keeps the options that it was opened with.
 fn rocksdb_options(dir: &Path) -> String {
     let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let named = |path: &std::path::PathBuf| {
@@ -141,8 +142,8 @@ fn versions_are_those_of_the_libraries() {
     assert!((engine("fjall").version)().starts_with("3."));
 }
 
-/// With `Sync::No` the kernel has a write once it is acknowledged, be it
-/// alone or in a batch: the bytes are in some file while the store is open.
+/// With `Sync::No` the kernel has a write once it is acknowledged, alone or in
+/// a batch: the bytes are in some file while the store is open.
 #[test]
 fn acknowledged_writes_are_with_the_kernel() {
     for engine in &ENGINES {
@@ -165,7 +166,7 @@ fn in_files(dir: &Path, bytes: &[u8]) -> bool {
         if path.is_dir() {
             return in_files(&path, bytes);
         }
-        // A log may be renamed or removed meanwhile; then it is not there.
+        // A log may be renamed or removed meanwhile; then its text is empty.
         let text = std::fs::read(&path).unwrap_or_default();
         text.windows(bytes.len()).any(|window| window == bytes)
     })

@@ -1,6 +1,6 @@
 //! LevelDB's C interface, as far as the adapter needs it.
 //!
-//! Owns: the declarations of `leveldb/c.h`, who frees what, and every
+//! Owns: the declarations of `leveldb/c.h`, who frees which object, and every
 //! `unsafe` that is about it. Never does: choose a setting.
 
 #![allow(unsafe_code, reason = "LevelDB has no interface but C's and C++'s")]
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use windrow_bench::store::Result;
 
-/// An object of LevelDB's; the library alone knows what is in it.
+/// An object of LevelDB's; only the library knows its fields.
 #[repr(C)]
 struct Opaque([u8; 0]);
 
@@ -101,13 +101,13 @@ unsafe extern "C" {
     fn leveldb_major_version() -> c_int;
     fn leveldb_minor_version() -> c_int;
 
-    // `leveldb::EnvPosixTestHelper::SetReadOnlyMMapLimit(int)`: in the static
-    // library only, which is why that is linked.
+    // `leveldb::EnvPosixTestHelper::SetReadOnlyMMapLimit(int)`: only the static
+    // library has it, hence the static link.
     #[link_name = "_ZN7leveldb18EnvPosixTestHelper20SetReadOnlyMMapLimitEi"]
     fn leveldb_set_mmap_limit(files: c_int);
 }
 
-/// Keeps this process's LevelDB from mapping files. Of use before the first
+/// Keeps this process's LevelDB from mapping files, if called before the first
 /// database is opened; later it changes nothing.
 pub(super) fn map_nothing() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -140,11 +140,11 @@ fn check(error: *mut c_char) -> Result<()> {
     Err(format!("leveldb: {text}").into())
 }
 
-/// What a database is opened with.
+/// The settings that a database is opened with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Config {
     pub(super) write_buffer_bytes: usize,
-    /// 0 for LevelDB's own of 8 MiB, which it makes if it is given none.
+    /// 0 for LevelDB's own cache of 8 MiB, which it makes if it is given none.
     pub(super) cache_bytes: usize,
     pub(super) block_bytes: usize,
     pub(super) file_bytes: usize,
@@ -160,7 +160,8 @@ struct Owned {
 }
 
 impl Owned {
-    /// Takes what a `create` function returned, and the function that undoes it.
+    /// Takes the result of a `create` function, and the function that destroys
+    /// it.
     fn new(object: Object, destroy: unsafe extern "C" fn(Object)) -> Result<Owned> {
         let object = NonNull::new(object).ok_or("leveldb: out of memory")?;
         Ok(Owned { object, destroy })
@@ -184,7 +185,7 @@ pub(super) struct Database {
     // Dropped in this order: the database uses all the others.
     db: Owned,
     read: Owned,
-    /// Without and with waiting for the device.
+    /// The options of a write without a sync, and with one.
     write: [Owned; 2],
     _options: Owned,
     _cache: Owned,
@@ -195,7 +196,7 @@ pub(super) struct Database {
 // further locks (its doc/index.md, "Concurrency"); the options are only read
 // once they are made, and nothing of any of them belongs to a thread.
 unsafe impl Send for Database {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Database {}
 
 impl Database {
@@ -300,7 +301,7 @@ impl Database {
         check(error)
     }
 
-    /// Reads a key's value into `value`; whether it was there.
+    /// Reads a key's value into `value`; returns whether the key was there.
     ///
     /// # Errors
     /// LevelDB's.
@@ -316,8 +317,8 @@ impl Database {
         if found.is_null() {
             return Ok(false);
         }
-        // SAFETY: what is not null is an array of that length, ours to free,
-        // and it is not used after.
+        // SAFETY: a pointer that is not null is an array of that length, ours
+        // to free, and it is not used after.
         unsafe {
             value.extend_from_slice(std::slice::from_raw_parts(found, bytes));
             leveldb_free(found.cast());
@@ -325,14 +326,15 @@ impl Database {
         Ok(true)
     }
 
-    /// A property's text, `None` if there is no such property.
+    /// Returns a property's text, `None` if there is no such property.
     pub(super) fn property(&self, name: &CStr) -> Option<String> {
         // SAFETY: the database is alive and the name ends in a zero.
         let text = unsafe { leveldb_property_value(self.db.get(), name.as_ptr()) };
         if text.is_null() {
             return None;
         }
-        // SAFETY: what is not null is a string with its zero, ours to free.
+        // SAFETY: a pointer that is not null is a string with its zero, ours to
+        // free.
         unsafe {
             let owned = CStr::from_ptr(text).to_string_lossy().into_owned();
             leveldb_free(text.cast());
@@ -340,8 +342,8 @@ impl Database {
         }
     }
 
-    /// Compacts a range of keys, both ends included, and before that writes
-    /// the memtable out whatever is in it.
+    /// Compacts a range of keys, both ends included. Before that it writes the
+    /// memtable out, whatever keys it holds.
     pub(super) fn compact_range(&self, start: &[u8], limit: &[u8]) {
         let db = self.db.get();
         // SAFETY: the database is alive; the slices outlive the call, and are
@@ -351,7 +353,7 @@ impl Database {
         }
     }
 
-    /// A cursor over the database as it is now, at no entry.
+    /// Returns a cursor over the database as it is now, at no entry.
     ///
     /// # Errors
     /// If memory is short.
@@ -362,7 +364,7 @@ impl Database {
     }
 }
 
-/// Writes that are done together.
+/// Writes that are applied together.
 pub(super) struct Batch(Owned);
 
 impl Batch {
@@ -392,13 +394,14 @@ pub(super) struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// To the first key at or after `key`.
+    /// Moves to the first key at or after `key`.
     pub(super) fn seek(&mut self, key: &[u8]) {
         // SAFETY: the cursor is alive and copies the key.
         unsafe { leveldb_iter_seek(self.cursor.get(), key.as_ptr(), key.len()) }
     }
 
-    /// To the next entry. Does nothing past the end, where LevelDB's must not go.
+    /// Moves to the next entry. Does nothing past the end, where LevelDB's must
+    /// not go.
     pub(super) fn next(&mut self) {
         if self.valid() {
             // SAFETY: the cursor is alive and at an entry.
@@ -411,14 +414,14 @@ impl Cursor<'_> {
         unsafe { leveldb_iter_valid(self.cursor.get()) != 0 }
     }
 
-    /// The entry it is at.
+    /// Returns the entry that the cursor is at.
     pub(super) fn entry(&self) -> Option<(&[u8], &[u8])> {
         if !self.valid() {
             return None;
         }
         let cursor = self.cursor.get();
         let (mut key_bytes, mut value_bytes) = (0, 0);
-        // SAFETY: the cursor is at an entry; what it shows stays until it is
+        // SAFETY: the cursor is at an entry; the slices stay valid until it is
         // moved, which the borrow of `self` forbids.
         unsafe {
             let key = leveldb_iter_key(cursor, &mut key_bytes);
@@ -430,7 +433,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// What ended it, if it was not the last entry.
+    /// Returns the error that ended the scan, if it did not reach the last
+    /// entry.
     ///
     /// # Errors
     /// LevelDB's.

@@ -1,8 +1,7 @@
-//! What RocksDB tells of itself: tickers and properties as the benchmark's
-//! counters and tree.
+//! RocksDB's tickers and properties as the benchmark's counters and tree.
 //!
-//! Owns: which of its names stands for which figure. Never does: guess: what
-//! RocksDB does not count is `None`.
+//! Owns: the map from its names to the benchmark's figures. Never does: guess:
+//! a figure that RocksDB does not count is `None`.
 
 use rocksdb::properties::{self, PropName};
 use rocksdb::statistics::Ticker;
@@ -12,8 +11,8 @@ use windrow_bench::store::{Counters, Tree};
 /// Levels that a database has by default.
 const LEVELS: usize = 7;
 
-/// Counts since the database was opened; without statistics only those that
-/// it always keeps.
+/// Returns the counts since the database was opened; without statistics only
+/// those that RocksDB always keeps.
 ///
 /// `blocks` counts the look-ups of data blocks in the cache, cursors' and
 /// compactions' among them. Bytes written by the user are left out: RocksDB
@@ -50,7 +49,7 @@ pub(super) fn counters<'a>(
     }
 }
 
-/// The time in `Cumulative stall: 00:01:2.500 H:M:S, 0.1 percent`.
+/// Returns the time in `Cumulative stall: 00:01:2.500 H:M:S, 0.1 percent`.
 fn stalled_us(stats: &str) -> Option<u64> {
     let line = stats.lines().find_map(|line| line.strip_prefix("Cumulative stall:"))?;
     let mut parts = line.split_whitespace().next()?.split(':').map(str::parse::<f64>);
@@ -59,7 +58,8 @@ fn stalled_us(stats: &str) -> Option<u64> {
     Some(((hours * 3600.0 + minutes * 60.0 + seconds) * 1e6).round() as u64)
 }
 
-/// Compactions, from the table by level: those into level 0 are flushes.
+/// Counts the compactions in the table by level; those into level 0 are
+/// flushes.
 fn merges<'a>(db: &DB, families: impl Iterator<Item = &'a ColumnFamily>) -> Option<u64> {
     let mut merges = 0;
     for family in families {
@@ -74,7 +74,8 @@ fn compactions_below_level_0(table: &str) -> Option<u64> {
     let mut lines = table.lines();
     let header: Vec<&str> =
         lines.find(|line| line.contains("Comp(cnt)"))?.split_whitespace().collect();
-    // Counted from the right: sizes, on the left, are two words in a row.
+    // The column is counted from the right: sizes, on the left, are two words
+    // in a row.
     let from_right = header.iter().rev().position(|&name| name == "Comp(cnt)")?;
     let mut sum = 0;
     for line in lines.map(str::trim_start).take_while(|line| !line.starts_with("Sum")) {
@@ -90,7 +91,7 @@ fn compactions_below_level_0(table: &str) -> Option<u64> {
     Some(sum)
 }
 
-/// What the trees look like now.
+/// Returns the current shape of the trees.
 pub(super) fn tree<'a>(db: &DB, families: impl Iterator<Item = &'a ColumnFamily>) -> Tree {
     let (mut trees, mut levels, mut all_files, mut bytes) = (0u32, 0u32, 0, 0);
     let (mut entries, mut filter_bytes) = (0, 0);
@@ -123,7 +124,7 @@ pub(super) fn tree<'a>(db: &DB, families: impl Iterator<Item = &'a ColumnFamily>
     }
 }
 
-/// A number among `name=number; name=number`.
+/// Returns a number among `name=number; name=number`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let value = |field: &str| field.trim().strip_prefix(name)?.strip_prefix('=')?.parse().ok();
     text.split(';').find_map(value)

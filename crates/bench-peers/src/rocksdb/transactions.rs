@@ -1,11 +1,11 @@
 //! RocksDB with transactions: its two databases that have them, with one key space.
 //!
-//! A key that is to be written is read by `GetForUpdate` in both, which is how RocksDB's
-//! documentation has it for read-modify-write. A transaction that could not commit, or did not
-//! get a lock, is done again at once.
+//! A key is read by `GetForUpdate` in both before it is written, as RocksDB's documentation has it
+//! for read-modify-write. A transaction that could not commit, or did not get a lock, is done again
+//! at once.
 //!
-//! Owns: which of their calls answer the trait's. Never does: tune them: options are those
-//! without transactions, locks and deadlock detection as by default.
+//! Owns: which of their calls answer the trait's. Never does: tune them: options are those without
+//! transactions, locks and deadlock detection as by default.
 
 use super::walk::walk;
 use crate::wait;
@@ -20,7 +20,7 @@ use windrow_bench::store::{Store, Sync, Tree, Write};
 /// The variant that finds conflicts at a commit; the others lock.
 pub(super) const OPTIMISTIC: &str = "optimistic";
 
-/// Looks at idle compactions before they count as idle.
+/// The number of looks at idle compactions after which they count as idle.
 const IDLE_LOOKS: u32 = 20;
 
 enum Db {
@@ -28,7 +28,7 @@ enum Db {
     Pessimistic(TransactionDB),
 }
 
-/// Does the same with either.
+/// Runs the same expression on either database.
 macro_rules! with {
     ($db:expr, $name:ident => $work:expr) => {
         match $db {
@@ -42,11 +42,11 @@ macro_rules! with {
 struct Transactional {
     db: Db,
     read: ReadOptions,
-    /// Without and with waiting for the device.
+    /// The options of a write without a sync, and with one.
     write: [WriteOptions; 2],
 }
 
-/// Opens a database, with transactions of the kind that the variant says.
+/// Opens a database with transactions, of the kind that the variant names.
 pub(super) fn open(dir: &Path, common: &Common, options: &Options) -> Result<Box<dyn Store>> {
     if common.spaces > 1 {
         return Err("this adapter has transactions over one key space only".into());
@@ -70,7 +70,7 @@ impl Transactional {
         &self.write[usize::from(sync == Sync::Yes)]
     }
 
-    /// A property; the crate does not ask a database that locks for any.
+    /// Returns a property; through the crate a database that locks has none.
     fn number(&self, property: &'static PropName) -> Result<u64> {
         match &self.db {
             Db::Optimistic(db) => Ok(db.property_int_value(property)?.unwrap_or(0)),
@@ -79,7 +79,7 @@ impl Transactional {
     }
 }
 
-/// One attempt at a transaction.
+/// Makes one attempt at a transaction.
 fn attempt<D>(
     transaction: Transaction<'_, D>,
     keys: &[(u32, &[u8])],

@@ -1,10 +1,9 @@
-//! How RocksDB is set up for a memory budget, as its own documentation
-//! recommends (the wiki's "Setup Options and Basic Tuning", "RocksDB Tuning
-//! Guide", "Memory usage in RocksDB", "Write Buffer Manager", "Block Cache",
-//! "Direct IO"). Each choice says why; what is not said is the default.
+//! RocksDB's options for a memory budget, as its own documentation recommends them (the wiki's
+//! "Setup Options and Basic Tuning", "RocksDB Tuning Guide", "Memory usage in RocksDB", "Write
+//! Buffer Manager", "Block Cache", "Direct IO"). Each choice has its reason next to it; an option
+//! that is not named keeps its default.
 //!
-//! Owns: its options, by name where experiments change them. Never does: open
-//! a database.
+//! Owns: its options, by name where experiments change them. Never does: open a database.
 
 use crate::settings::Settings;
 use rocksdb::statistics::StatsLevel;
@@ -14,7 +13,7 @@ use rocksdb::{
 };
 use windrow_bench::store::{Codec, Common, Engine, Result};
 
-/// For the report.
+/// The text of the report.
 pub(super) const TEXT: &str = "Leveled compaction with dynamic level sizes. One block cache \
     (HyperClockCache) of 70 % of the budget holds blocks, indexes and filters, and memtables \
     are charged to it (write buffer manager); the rest is for what RocksDB does not charge. Two \
@@ -24,11 +23,11 @@ pub(super) const TEXT: &str = "Leveled compaction with dynamic level sizes. One 
     quarter (the variant counted has them on). Key spaces are column families. Built as its crate \
     builds it. No expiry by key.";
 
-/// With tickers, for what is counted rather than timed; with the writers of
-/// the log and of the memtable in turn; with memtables and files of 8 MiB; with
-/// memtables of a quarter of the budget, so that no engine gains by their share;
-/// with three background jobs, however few threads others have; with indexes and
-/// filters of every level pinned in the cache; with transactions that lock nothing (those of
+/// The variants, in this order: with tickers, for runs that are counted rather than timed; with the
+/// writers of the log and of the memtable in turn; with memtables and files of 8 MiB; with
+/// memtables of a quarter of the budget, so that no engine gains by their share; with three
+/// background jobs, however few threads others have; with indexes and filters of every level pinned
+/// in the cache; with transactions that lock nothing (those of the others lock).
 /// the others lock).
 pub(super) const VARIANTS: &[&str] =
     &["counted", "pipelined", "small", "quarter", "three_jobs", "pinned", "optimistic"];
@@ -57,13 +56,13 @@ const NAMES: &[&str] = &[
 
 const MIB: u64 = 1 << 20;
 
-/// Percent of the budget that the cache, which the memtables are charged to,
-/// may take. The rest is for what it does not count: buffers of compactions,
-/// open files, and above all the allocator's share of a cache full of 4 KiB
-/// blocks. (With 168 of 192 MiB a read-only run held 235 MiB resident.)
+/// The percentage of the budget that the cache, with the memtables charged to it, may take. The
+/// rest is for memory that it does not count: buffers of compactions, open files, and above all the
+/// allocator's share of a cache full of 4 KiB blocks. (With 168 of 192 MiB a read-only run held 235
+/// MiB resident.)
 const CACHE_PERCENT: u64 = 70;
 
-/// The options that `common` comes to for this engine.
+/// Returns the engine's options for `common`.
 ///
 /// # Errors
 /// If a setting, its value or the variant is unknown.
@@ -89,7 +88,7 @@ pub(super) fn options(engine: &Engine, common: &Common) -> Result<Options> {
     options.set_use_direct_io_for_flush_and_compaction(common.direct_io);
     // Recommended: the page cache then writes tables out evenly.
     options.set_bytes_per_sync(settings.bytes("bytes_per_sync", MIB)?);
-    // Off by default: it helps several writers and costs a lone one.
+    // Off by default: it helps several writers and costs a single one.
     options.set_enable_pipelined_write(common.variant == "pipelined");
     // Six pairs of runs, medians: a get of an absent key 0.42 us with tickers
     // and 0.31 without, one that finds its key 2.9 and 2.8, a put 3.9 us of
@@ -101,8 +100,8 @@ pub(super) fn options(engine: &Engine, common: &Common) -> Result<Options> {
     Ok(options)
 }
 
-/// One cache for everything, memtables included, so that the budget holds:
-/// HyperClockCache, "generally recommended over LRUCache". `None` for 0 bytes.
+/// Makes one cache for everything, memtables included, so that the budget holds: HyperClockCache,
+/// "generally recommended over LRUCache". `None` for 0 bytes.
 fn cache(settings: &Settings<'_>) -> Result<Option<Cache>> {
     let share = settings.common().memory_bytes / 100 * CACHE_PERCENT;
     let bytes = settings.bytes("cache_bytes", share)? as usize;
@@ -119,15 +118,15 @@ fn table(settings: &Settings<'_>, cache: Option<&Cache>) -> Result<BlockBasedOpt
     table.set_block_size(settings.bytes("block_bytes", 4096)? as usize);
     let filter_bits = settings.number("filter_bits", 10.0)?;
     if filter_bits > 0.0 {
-        // A full filter; the argument that chooses one by block is dead.
+        // A full filter; the argument that chooses one by block has no effect.
         table.set_bloom_filter(filter_bits, false);
     }
     match cache {
         None => table.disable_cache(),
         Some(cache) => {
             table.set_block_cache(cache);
-            // Indexes and filters are charged to the cache, or the budget
-            // would not hold; those of level 0 stay in it.
+            // Indexes and filters are charged to the cache, or the budget would not hold. Those of
+            // level 0 stay in it.
             table.set_cache_index_and_filter_blocks(true);
             table.set_cache_index_and_filter_blocks_with_high_priority(true);
             table.set_pin_l0_filter_and_index_blocks_in_cache(true);
@@ -145,7 +144,7 @@ fn table(settings: &Settings<'_>, cache: Option<&Cache>) -> Result<BlockBasedOpt
     Ok(table)
 }
 
-/// Bytes of a memtable: the default size, less where the budget is small.
+/// Returns the bytes of a memtable: the default size, less where the budget is small.
 fn memtable_bytes(settings: &Settings<'_>) -> Result<u64> {
     let common = settings.common();
     let default = match common.variant.as_str() {
@@ -161,9 +160,8 @@ fn memtables(settings: &Settings<'_>, options: &mut Options, cache: Option<&Cach
     let count = settings.number("memtables", 2)?;
     options.set_write_buffer_size(bytes);
     options.set_max_write_buffer_number(count);
-    // Bounds the memtables of all column families together, and charges them
-    // to the cache; stalling is left to the ordinary rules, which know the
-    // compactions' state.
+    // The manager bounds the memtables of all column families together, and charges them to the
+    // cache. Stalls are left to the ordinary rules, which know the compactions' state.
     let all = bytes * usize::try_from(count)?;
     let manager = match cache {
         None => WriteBufferManager::new_write_buffer_manager(all, false),
@@ -176,9 +174,8 @@ fn memtables(settings: &Settings<'_>, options: &mut Options, cache: Option<&Cach
 }
 
 fn levels(settings: &Settings<'_>, options: &mut Options) -> Result<()> {
-    // The tuning guide: level 1 about as large as level 0 when it is
-    // compacted, which is four memtables. With memtables of 64 MiB these
-    // are the defaults.
+    // The tuning guide's rule: level 1 about as large as level 0 when it is compacted, which is
+    // four memtables. With memtables of 64 MiB these are the defaults.
     let memtable = memtable_bytes(settings)?;
     options.set_max_bytes_for_level_base(settings.bytes("level_base_bytes", 4 * memtable)?);
     options.set_target_file_size_base(settings.bytes("file_bytes", memtable)?);

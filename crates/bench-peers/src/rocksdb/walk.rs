@@ -1,11 +1,11 @@
-//! A scan by a cursor of RocksDB's, of whichever of its databases.
+//! A scan by a cursor of RocksDB's, over any of its databases.
 //!
 //! Owns: the loop. Never does: make a cursor.
 
 use rocksdb::{DBAccess, DBRawIteratorWithThreadMode};
 use windrow_bench::store::{OnEntry, Result};
 
-/// To the first key at or after `from`, and on from there.
+/// Moves to the first key at or after `from`, and on from there.
 ///
 /// # Errors
 /// RocksDB's.
