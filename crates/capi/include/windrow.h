@@ -9,29 +9,29 @@
 #include <stdint.h>
 #include <string.h>
 
-// Kinds of errors, by what can be done about them. Numbers never change; there may be more of them.
+// Kinds of errors, by the reaction that they call for. Numbers never change; later versions may have more.
 typedef enum {
   // Windrow contradicts itself, or code of yours that it called failed: a defect. Report it.
   WINDROW_ERROR_KIND_INTERNAL = 1,
-  // Bytes on disk are not what was written: windrow_verify, then windrow_repair or a backup.
+  // Bytes on disk differ from those that were written: windrow_verify, then windrow_repair or a backup.
   WINDROW_ERROR_KIND_CORRUPTION = 2,
   // The operating system refused something.
   WINDROW_ERROR_KIND_IO = 3,
-  // The device is full: make room and try again; windrow_resume where writing is off.
+  // The device is full: make room and try again; windrow_resume if writing is off.
   WINDROW_ERROR_KIND_NO_SPACE = 4,
   // The call was wrong: change it.
   WINDROW_ERROR_KIND_INVALID_ARGUMENT = 5,
   // The data needs something that this build does not have.
   WINDROW_ERROR_KIND_NOT_SUPPORTED = 6,
-  // It was closed or dropped, or this is a forked child.
+  // The database was closed or the keyspace dropped, or this is a forked child.
   WINDROW_ERROR_KIND_CLOSED = 7,
   // Writing is off: windrow_resume or opening again turns it on.
   WINDROW_ERROR_KIND_READ_ONLY = 8,
-  // Somebody else holds it: try later.
+  // Another process, thread or transaction holds it: try later.
   WINDROW_ERROR_KIND_BUSY = 9,
-  // Whether the write is there is not known until writing is on again.
+  // Whether the write took effect is not known until writing is on again.
   WINDROW_ERROR_KIND_OUTCOME_UNKNOWN = 10,
-  // Somebody has written what the transaction read: run it again.
+  // Another write changed a key that the transaction read: run the transaction again.
   WINDROW_ERROR_KIND_CONFLICT = 11,
   // The merge operator does not take the value: put or delete the key.
   WINDROW_ERROR_KIND_MERGE_REFUSED = 12,
@@ -43,47 +43,48 @@ typedef enum {
   WINDROW_FILTER_DECISION_KEEP = 0,
   // The key is absent from here on.
   WINDROW_FILTER_DECISION_REMOVE = 1,
-  // It becomes what `output` was set to.
+  // The value becomes the one that `output` was set to.
   WINDROW_FILTER_DECISION_CHANGE = 2,
 } windrow_filter_decision;
 
 // A batch. Used by one thread at a time. It holds copies of keys and values.
 typedef struct windrow_batch windrow_batch;
 
-// A place among the entries of a keyspace, or none. It shows the moment at which it was made, whatever is
-// written meanwhile. Used by one thread at a time.
+// A place among the entries of a keyspace, or none. It shows the entries as of the moment at which it was made; later
+// writes do not change it. Used by one thread at a time.
 typedef struct windrow_cursor windrow_cursor;
 
 // A database that is open. Any number of threads may use it at once.
 typedef struct windrow_db windrow_db;
 
-// An error: a kind, and a sentence that says what happened, where, and what to do.
+// An error: a kind, and a sentence that names the failure, its place and the remedy.
 //
-// A function that can fail has `windrow_error **error` as its last argument, which may be NULL. It
-// becomes NULL where the call succeeds, whatever was in it before, and else an error that the caller frees.
+// A function that can fail has `windrow_error **error` as its last argument, which may be NULL. The function sets it
+// to NULL on success, and else to an error that the caller frees.
 typedef struct windrow_error windrow_error;
 
-// A database of another process, at a moment of its own. Any number of threads may use it at once.
+// A database of another process, as of the last refresh. Any number of threads may use it at once.
 typedef struct windrow_follower windrow_follower;
 
-// Entries on their way into a keyspace, in the order of their keys. Used by one thread at a time.
+// An ingestion: entries for a keyspace, added in the order of their keys. Used by one thread at a
+// time.
 typedef struct windrow_ingest windrow_ingest;
 
-// An ordered map from keys to values. It keeps its database open until it is freed or the database is closed.
+// An ordered map from keys to values. The handle keeps its database open until it is freed or the database is closed.
 // Any number of threads may use it at once.
 typedef struct windrow_keyspace windrow_keyspace;
 
 // How a database is opened. Used by one thread at a time.
 typedef struct windrow_options windrow_options;
 
-// Where a function of the caller's leaves a value.
+// The place where a caller's function leaves a value.
 typedef struct windrow_output windrow_output;
 
-// One moment of all keyspaces. Any number of threads may use it at once.
+// All keyspaces as of one moment. Any number of threads may use it at once.
 typedef struct windrow_snapshot windrow_snapshot;
 
-// A transaction: it reads one moment and its own writes, and all that it writes is there at once, or nothing.
-// Used by one thread at a time.
+// A transaction: it reads one snapshot and its own writes, and its writes take effect all at once, or not at all. Used
+// by one thread at a time.
 typedef struct windrow_transaction windrow_transaction;
 
 // A value that was read, without a copy of its bytes.
@@ -91,36 +92,37 @@ typedef struct windrow_value windrow_value;
 
 // Bytes: a key, a value, a bound. `data` may be NULL if `len` is 0.
 typedef struct {
-  // The first of them.
+  // The address of the first byte.
   const void *data;
-  // How many.
+  // The number of bytes.
   size_t len;
 } windrow_slice;
 
-// How a cursor reads. All zeros but `fill_cache`: everything there is now.
+// How a cursor reads. Zeros, with `fill_cache` true, mean all entries of the newest state.
 typedef struct {
-  // The moment that is read; NULL: the newest when the cursor is made.
+  // The snapshot that is read; NULL: the newest state when the cursor is made.
   const windrow_snapshot *snapshot;
-  // The first key that may be returned; NULL: from the first one on.
+  // The first key that may be returned; NULL: from the first key.
   const windrow_slice *lower;
-  // The first key that is not returned any more; NULL: to the last one.
+  // The bound before which the cursor ends; NULL: to the last key.
   const windrow_slice *upper;
-  // Whether blocks that are read are kept in the cache: no for one pass over much data.
+  // Whether the blocks that are read enter the cache: false for one pass over much data.
   bool fill_cache;
 } windrow_read_options;
 
-// How a keyspace is made or opened. All NULL and 0: as it is, or by default. What is given for one that
-// exists must be what it was made with (order, operator), or is stored as its own from now on (the rest).
+// How a keyspace is created or opened. NULL and 0 mean the stored option, or the default for a new keyspace. For an
+// existing keyspace, order and operator must be those that it was created with; the other options are stored with it
+// from now on.
 typedef struct {
-  // The name of an order that is known to the database; NULL: by bytes.
+  // The name of a registered order; NULL: by bytes.
   const char *comparator;
-  // The name of a merge operator that is known, or `add` (8 bytes, little-endian), `append`, `max`; NULL: none.
+  // The name of a registered merge operator, or `add` (8 bytes, little-endian), `append`, `max`; NULL: none.
   const char *merge_operator;
-  // A policy of its own, as `preset` among the options; NULL: the database's.
+  // The keyspace's own merge policy, as the option `preset`; NULL: the database's.
   const char *policy;
-  // Codecs of its own, as `compression` among the options; NULL: the database's.
+  // The keyspace's own codecs, as the option `compression`; NULL: the database's.
   const char *compression;
-  // After how many milliseconds what is put is gone, where the put does not say; 0: never.
+  // The number of milliseconds after which a value expires, unless its put says otherwise; 0: never.
   uint64_t ttl_ms;
 } windrow_keyspace_options;
 
@@ -130,16 +132,16 @@ typedef struct {
   void *state;
   // Its identity, which is stored with a keyspace: another order has another name.
   const char *name;
-  // Less than 0, 0, or more than 0, as `a` is before, the same as, or behind `b`. A total order.
+  // Less than 0, 0, or more than 0, as `a` is before, equal to, or after `b`. A total order.
   int (*compare)(void *state, windrow_slice a, windrow_slice b);
-  // Whether 0 means the same bytes. If not, there are no filters.
+  // Whether 0 means equal bytes. If not, tables get no filters.
   bool equal_means_same_bytes;
-  // Called once, when nobody needs `state` any more. May be NULL.
+  // Called once, when `state` is not needed any more. May be NULL.
   void (*destroy)(void *state);
 } windrow_comparator;
 
-// Combines what was merged into a key with its value. Its functions are called from any thread, several at
-// once, must return, and must come to the same result for the same arguments.
+// Combines the operands merged into a key with its value. Its functions are called from any thread, several at once,
+// must return, and must have the same result for the same arguments.
 typedef struct {
   // The first argument of its functions.
   void *state;
@@ -153,18 +155,18 @@ typedef struct {
                      const windrow_slice *operands,
                      size_t count,
                      windrow_output *output);
-  // Sets `output` to one operand that does what `operands` do, and returns true; false to keep them all.
-  // May be NULL.
+  // Sets `output` to one operand with the effect of all `operands`, and returns true; false to keep them all. May be
+  // NULL.
   bool (*partial_merge)(void *state,
                         windrow_slice key,
                         const windrow_slice *operands,
                         size_t count,
                         windrow_output *output);
-  // Called once, when nobody needs `state` any more. May be NULL.
+  // Called once, when `state` is not needed any more. May be NULL.
   void (*destroy)(void *state);
 } windrow_merge_operator;
 
-// Looks at the values that merges write. Its function is called from background threads, and must return.
+// Decides on the values that merges write. Its function is called from background threads, and must return.
 typedef struct {
   // The first argument of its function.
   void *state;
@@ -176,7 +178,7 @@ typedef struct {
                 windrow_slice key,
                 windrow_slice value,
                 windrow_output *output);
-  // Called once, when nobody needs `state` any more. May be NULL.
+  // Called once, when `state` is not needed any more. May be NULL.
   void (*destroy)(void *state);
 } windrow_compaction_filter;
 
@@ -187,16 +189,16 @@ extern "C" {
 // An empty batch.
 windrow_batch *windrow_batch_new(void);
 
-// Frees a batch. What was written stays.
+// Frees a batch. Its writes stay.
 void windrow_batch_free(windrow_batch *batch);
 
-// Empties it, and keeps its memory.
+// Empties a batch, and keeps its memory.
 void windrow_batch_clear(windrow_batch *batch);
 
-// How many operations are in it.
+// The number of operations in a batch.
 size_t windrow_batch_len(const windrow_batch *batch);
 
-// Adds the operations of another one.
+// Adds the operations of another batch.
 void windrow_batch_append(windrow_batch *batch, const windrow_batch *other);
 
 // Adds a put.
@@ -240,14 +242,14 @@ bool windrow_batch_merge(windrow_batch *batch,
                          windrow_slice operand,
                          windrow_error **error);
 
-// Writes all of the batch or nothing of it. `sync`: it is on the device when the call returns. The batch is
-// as it was, and may be written again or cleared.
+// Writes all of the batch or nothing of it. `sync`: it is on the device when the call returns. The batch keeps its
+// operations, and may be written again or cleared.
 bool windrow_write(const windrow_db *db,
                    windrow_batch *batch,
                    bool sync,
                    windrow_error **error);
 
-// The bytes of a value, valid until it is freed. Of NULL: none.
+// The bytes of a value, valid until the value is freed. For NULL: no bytes.
 windrow_slice windrow_value_bytes(const windrow_value *value);
 
 // Frees a value.
@@ -259,7 +261,7 @@ void windrow_string_free(char *text);
 // Makes `bytes` the value. They are copied.
 void windrow_output_set(windrow_output *output, windrow_slice bytes);
 
-// A cursor that is nowhere yet. `options` may be NULL.
+// Makes a cursor, at no entry yet. `options` may be NULL.
 windrow_cursor *windrow_cursor_new(const windrow_keyspace *keyspace,
                                    const windrow_read_options *options,
                                    windrow_error **error);
@@ -273,7 +275,7 @@ bool windrow_cursor_seek_first(windrow_cursor *cursor, windrow_error **error);
 // Goes to the last entry.
 bool windrow_cursor_seek_last(windrow_cursor *cursor, windrow_error **error);
 
-// Goes to the first entry whose key is `key` or behind it.
+// Goes to the first entry whose key is `key` or after it.
 bool windrow_cursor_seek(windrow_cursor *cursor, windrow_slice key, windrow_error **error);
 
 // Goes to the last entry whose key is before `key`.
@@ -285,16 +287,16 @@ bool windrow_cursor_next(windrow_cursor *cursor, windrow_error **error);
 // Goes to the entry before.
 bool windrow_cursor_prev(windrow_cursor *cursor, windrow_error **error);
 
-// Whether it is at an entry.
+// Whether the cursor is at an entry.
 bool windrow_cursor_valid(const windrow_cursor *cursor);
 
-// The key of its entry, valid until it is moved or freed; no bytes where it is at none.
+// The key of the entry, valid until the cursor is moved or freed; no bytes where it is at none.
 windrow_slice windrow_cursor_key(const windrow_cursor *cursor);
 
-// The value of its entry, valid until it is moved or freed; no bytes where it is at none.
+// The value of the entry, valid until the cursor is moved or freed; no bytes where it is at none.
 windrow_slice windrow_cursor_value(const windrow_cursor *cursor);
 
-// Shows the newest state from now on, at the same key or the one behind it; clears an error.
+// Shows the newest state from now on, at the same key or the one after it; clears an error.
 bool windrow_cursor_refresh(windrow_cursor *cursor, windrow_error **error);
 
 // Whether the last move failed. The error stays with the cursor.
@@ -303,33 +305,33 @@ bool windrow_cursor_status(const windrow_cursor *cursor, windrow_error **error);
 // The version of the library, like "0.1.0". Not to be freed.
 const char *windrow_version(void);
 
-// Opens the database in a directory, which is made where there is none. `options` may be NULL. To be closed
-// by windrow_close and freed by windrow_free.
+// Opens the database in a directory, which is created if it does not exist. `options` may be NULL. To be closed by
+// windrow_close and freed by windrow_free.
 windrow_db *windrow_open(const char *path,
                          const windrow_options *options,
                          windrow_error **error);
 
-// Writes what is in memory, and closes: the directory is free. All handles stay until they are freed, and
-// their calls fail, but cursors and snapshots go on reading. A second close is nothing.
+// Writes the memtables to tables, and closes the database: the directory is free. All handles stay valid until they
+// are freed. Their calls fail, except that cursors and snapshots go on reading. A second close does nothing.
 bool windrow_close(const windrow_db *db,
                    windrow_error **error);
 
 // Frees the handle. The last handle of a database that was not closed closes it.
 void windrow_free(windrow_db *db);
 
-// The directory, to be freed by windrow_string_free; NULL of NULL.
+// The database's directory, to be freed by windrow_string_free; NULL for NULL.
 char *windrow_path(const windrow_db *db);
 
-// The keyspace that every database has. To be freed by windrow_keyspace_free; NULL of NULL.
+// The keyspace that every database has. To be freed by windrow_keyspace_free; NULL for NULL.
 windrow_keyspace *windrow_default_keyspace(const windrow_db *db);
 
-// The keyspace of that name, made where there is none. `options` may be NULL.
+// The keyspace of that name, which is created if it does not exist. `options` may be NULL.
 windrow_keyspace *windrow_keyspace_open(const windrow_db *db,
                                         const char *name,
                                         const windrow_keyspace_options *options,
                                         windrow_error **error);
 
-// The keyspace of that name; NULL, without an error, where there is none.
+// The keyspace of that name; NULL, without an error, if it does not exist.
 windrow_keyspace *windrow_keyspace_find(const windrow_db *db,
                                         const char *name,
                                         windrow_error **error);
@@ -339,16 +341,16 @@ void windrow_keyspaces(const windrow_db *db,
                        void *state,
                        void (*each)(void *state, const char *name));
 
-// Drops a keyspace with all that is in it. Its handles fail from then on.
+// Drops a keyspace with all its entries. Its handles fail from then on.
 bool windrow_keyspace_drop(const windrow_db *db, const char *name, windrow_error **error);
 
-// The database as it is now. NULL of NULL.
+// A snapshot of the database as it is now. NULL for NULL.
 windrow_snapshot *windrow_snapshot_new(const windrow_db *db);
 
 // The kind of an error.
 windrow_error_kind windrow_error_kind_of(const windrow_error *error);
 
-// The message: what happened, where, and what to do, in UTF-8, valid until the error is freed. Of NULL: "no error".
+// The message (the failure, its place and the remedy) in UTF-8, valid until the error is freed. For NULL: "no error".
 const char *windrow_error_message(const windrow_error *error);
 
 // Frees an error.
@@ -359,59 +361,62 @@ windrow_follower *windrow_follower_open(const char *path,
                                         const windrow_options *options,
                                         windrow_error **error);
 
-// Frees a follower, and so lets go of what it held.
+// Frees a follower, and so releases all that it held.
 void windrow_follower_free(windrow_follower *follower);
 
-// The database as of the last refresh, read-only; it stays as it is. To be freed by windrow_free.
+// The database as of the last refresh, read-only. Later refreshes do not change it. To be freed by
+// windrow_free.
 windrow_db *windrow_follower_db(const windrow_follower *follower);
 
-// Reads what was written since. 1 if something was, 0 if not, -1 on an error.
+// Reads the writes since the last refresh. Returns 1 if there were any, 0 if not, -1 on an error.
 int windrow_follower_refresh(const windrow_follower *follower, windrow_error **error);
 
-// Refreshes in the background so often; 0: not any more.
+// Refreshes in the background every `interval_ms` milliseconds; 0 ends that.
 void windrow_follower_refresh_every(const windrow_follower *follower, uint64_t interval_ms);
 
-// Makes a copy of what it shows in a directory that is empty or not there.
+// Makes a copy of the database as of the last refresh in a directory that is empty or does not
+// exist.
 bool windrow_follower_checkpoint(const windrow_follower *follower,
                                  const char *path,
                                  windrow_error **error);
 
-// Begins an ingestion. Nothing of it is there before windrow_ingest_finish.
+// Begins an ingestion. None of its entries is visible before windrow_ingest_finish.
 windrow_ingest *windrow_ingest_new(const windrow_keyspace *keyspace, windrow_error **error);
 
-// Adds an entry, whose key is behind those before.
+// Adds an entry. Its key must be after those added before.
 bool windrow_ingest_put(windrow_ingest *ingest,
                         windrow_slice key,
                         windrow_slice value,
                         windrow_error **error);
 
-// Makes all entries visible at one moment, durably. It has ended then, and is to be freed.
+// Makes all entries visible at one moment, durably. The ingestion has ended then, and must be
+// freed.
 bool windrow_ingest_finish(windrow_ingest *ingest, windrow_error **error);
 
-// Frees an ingestion. One that was not finished leaves nothing.
+// Frees an ingestion. One that was not finished leaves no entry.
 void windrow_ingest_free(windrow_ingest *ingest);
 
 // Frees the handle. The keyspace stays.
 void windrow_keyspace_free(windrow_keyspace *keyspace);
 
-// Its name, to be freed by windrow_string_free; NULL of NULL.
+// The keyspace's name, to be freed by windrow_string_free; NULL for NULL.
 char *windrow_keyspace_name(const windrow_keyspace *keyspace);
 
-// The value of `key`, as of `snapshot` (NULL: now); to be freed by windrow_value_free. NULL, without an
-// error, if there is none.
+// The value of `key`, as of `snapshot` (NULL: now); to be freed by windrow_value_free. NULL, without an error, if the
+// key is absent.
 windrow_value *windrow_get(const windrow_keyspace *keyspace,
                            const windrow_snapshot *snapshot,
                            windrow_slice key,
                            windrow_error **error);
 
-// Whether `key` is there, as of `snapshot` (NULL: now). False on an error, too.
+// Whether `key` has a value, as of `snapshot` (NULL: now). False on an error, too.
 bool windrow_contains(const windrow_keyspace *keyspace,
                       const windrow_snapshot *snapshot,
                       windrow_slice key,
                       windrow_error **error);
 
-// The values of `count` keys at once, which takes fewer waits than one by one. `values` has room for as many,
-// and each becomes a value to be freed, or NULL. Where it fails, all are NULL.
+// Reads the values of `count` keys at once, which waits for the device less often than one by one. `values` has room
+// for `count` pointers; each becomes a value to be freed, or NULL. If the call fails, all are NULL.
 bool windrow_multi_get(const windrow_keyspace *keyspace,
                        const windrow_snapshot *snapshot,
                        const windrow_slice *keys,
@@ -419,7 +424,7 @@ bool windrow_multi_get(const windrow_keyspace *keyspace,
                        windrow_value **values,
                        windrow_error **error);
 
-// After how many milliseconds `key` expires: -1 never, -2 there is no such key, -3 an error.
+// The number of milliseconds until `key` expires; -1 if it never does, -2 if it is absent, -3 on an error.
 int64_t windrow_ttl_ms(const windrow_keyspace *keyspace, windrow_slice key, windrow_error **error);
 
 // Puts a value. `sync`: it is on the device when the call returns; else it has reached the kernel.
@@ -437,33 +442,33 @@ bool windrow_put_with_ttl(const windrow_keyspace *keyspace,
                           bool sync,
                           windrow_error **error);
 
-// Deletes a key. One that is not there is no error.
+// Deletes a key. An absent key is no error.
 bool windrow_delete(const windrow_keyspace *keyspace,
                     windrow_slice key,
                     bool sync,
                     windrow_error **error);
 
-// Deletes a key that was put once since it was last deleted: cheaper, and wrong for any other.
+// Deletes a key that was put once since its last delete. It is cheaper than a delete, and wrong for any other key.
 bool windrow_single_delete(const windrow_keyspace *keyspace,
                            windrow_slice key,
                            bool sync,
                            windrow_error **error);
 
-// Deletes all keys in `from..to`, however many.
+// Deletes all keys in `from..to`, any number of them.
 bool windrow_delete_range(const windrow_keyspace *keyspace,
                           windrow_slice from,
                           windrow_slice to,
                           bool sync,
                           windrow_error **error);
 
-// Merges an operand into a key's value by the keyspace's merge operator, without reading it.
+// Merges an operand into a key's value by the keyspace's merge operator, without reading the value.
 bool windrow_merge(const windrow_keyspace *keyspace,
                    windrow_slice key,
                    windrow_slice operand,
                    bool sync,
                    windrow_error **error);
 
-// Makes the value `new_value` (NULL: absent) if it is `old_value` (NULL: absent). 1 if it was, 0 if it was
+// Makes the value `new_value` (NULL: absent) if it is `old_value` (NULL: absent). Returns 1 if it was, 0 if it was
 // another one, -1 on an error.
 int windrow_compare_exchange(const windrow_keyspace *keyspace,
                              windrow_slice key,
@@ -472,16 +477,16 @@ int windrow_compare_exchange(const windrow_keyspace *keyspace,
                              bool sync,
                              windrow_error **error);
 
-// How many keys are in `from..to` (NULL: to the end), by reading them. 0 on an error.
+// The number of keys in `from..to` (NULL: to the end), by reading them. 0 on an error.
 uint64_t windrow_count(const windrow_keyspace *keyspace,
                        const windrow_slice *from,
                        const windrow_slice *to,
                        windrow_error **error);
 
-// About how many keys there are, without reading them. 0 on an error.
+// About the number of keys, without reading them. 0 on an error.
 uint64_t windrow_approximate_count(const windrow_keyspace *keyspace, windrow_error **error);
 
-// About how many bytes the keys in `from..to` take. 0 on an error.
+// About the number of bytes that the keys in `from..to` take. 0 on an error.
 uint64_t windrow_approximate_bytes(const windrow_keyspace *keyspace,
                                    windrow_slice from,
                                    windrow_slice to,
@@ -490,21 +495,21 @@ uint64_t windrow_approximate_bytes(const windrow_keyspace *keyspace,
 // Writes the keyspace's memtable to tables.
 bool windrow_keyspace_flush(const windrow_keyspace *keyspace, windrow_error **error);
 
-// Merges what is in `from..to` (NULL: to the end) down to the last level, and waits for it.
+// Merges the entries in `from..to` (NULL: to the end) down to the last level, and waits for it.
 bool windrow_keyspace_compact(const windrow_keyspace *keyspace,
                               const windrow_slice *from,
                               const windrow_slice *to,
                               windrow_error **error);
 
-// The policy that keeps the tree in shape, from now on: a preset's name, or a policy in full.
+// Sets the merge policy of the tree from now on: a preset's name, or a policy in full.
 bool windrow_keyspace_set_policy(const windrow_keyspace *keyspace,
                                  const char *policy,
                                  windrow_error **error);
 
-// The policy in full, to be freed by windrow_string_free; NULL of NULL.
+// The merge policy in full, to be freed by windrow_string_free; NULL for NULL.
 char *windrow_keyspace_policy(const windrow_keyspace *keyspace);
 
-// The defaults: a database that is made where there is none, with 256 MiB of memory.
+// Makes options with the defaults: a database that is created if it does not exist, with 256 MiB of memory.
 windrow_options *windrow_options_new(void);
 
 // Frees options. Databases that were opened with them do not need them.
@@ -516,7 +521,7 @@ bool windrow_options_set(windrow_options *options,
                          const char *value,
                          windrow_error **error);
 
-// Whether a database is made where there is none. Else that is an error. (Default: yes.)
+// Whether a database that does not exist is created. If not, that is an error. (Default: yes.)
 void windrow_options_create_if_missing(windrow_options *options, bool yes);
 
 // Whether a database that exists is refused. (Default: no.)
@@ -525,18 +530,18 @@ void windrow_options_error_if_exists(windrow_options *options, bool yes);
 // Whether the database is opened for reading only. (Default: no.)
 void windrow_options_read_only(windrow_options *options, bool yes);
 
-// How the default keyspace is made; NULL: as by default.
+// Sets the options of the default keyspace; NULL: the defaults.
 bool windrow_options_default_keyspace(windrow_options *options,
                                       const windrow_keyspace_options *of,
                                       windrow_error **error);
 
-// Makes an order of keys known. The struct is copied; its `state` is destroyed when options and databases
-// are done with it, also if this fails.
+// Registers an order of keys. The struct is copied; its `state` is destroyed when no options and no database need it
+// any more, also if this call fails.
 bool windrow_options_add_comparator(windrow_options *options,
                                     const windrow_comparator *comparator,
                                     windrow_error **error);
 
-// Makes a merge operator known, as windrow_options_add_comparator does an order.
+// Registers a merge operator, as windrow_options_add_comparator does an order.
 bool windrow_options_add_merge_operator(windrow_options *options,
                                         const windrow_merge_operator *merge_operator,
                                         windrow_error **error);
@@ -547,43 +552,46 @@ bool windrow_options_add_compaction_filter(windrow_options *options,
                                            const windrow_compaction_filter *filter,
                                            windrow_error **error);
 
-// Has `on_event` told of what the database does, as a sentence that is valid during the call. It is called
-// from any thread, several at once, and must neither wait for the database nor write to it. `destroy` may be NULL.
+// Sets the listener: `on_event` is called with each event of the database, as a sentence that is valid during the
+// call. It is called from any thread, several at once, and must neither wait for the database nor write to it.
+// `destroy` may be NULL.
 bool windrow_options_set_listener(windrow_options *options,
                                   void *state,
                                   void (*on_event)(void *state, const char *event),
                                   void (*destroy)(void *state),
                                   windrow_error **error);
 
-// Frees a snapshot, so that merges may drop what only it could see.
+// Frees a snapshot, so that merges may drop the versions that only it could see.
 void windrow_snapshot_free(windrow_snapshot *snapshot);
 
-// Begins a transaction. `pessimistic`: it locks each key that it writes, and waits up to `lock_timeout_ms` for
-// others that did; else its commit finds out, and fails with WINDROW_ERROR_KIND_CONFLICT.
+// Begins a transaction. `pessimistic`: it locks each key that it writes, and waits up to `lock_timeout_ms` for the
+// locks of others; else its commit detects conflicts, and fails with WINDROW_ERROR_KIND_CONFLICT.
 windrow_transaction *windrow_begin(const windrow_db *db,
                                    bool pessimistic,
                                    uint64_t lock_timeout_ms,
                                    windrow_error **error);
 
-// Frees a transaction. One that was not committed leaves nothing.
+// Frees a transaction. One that was not committed writes nothing.
 void windrow_transaction_free(windrow_transaction *transaction);
 
-// Writes it all, or fails and writes nothing: with WINDROW_ERROR_KIND_CONFLICT begin another one and do the
-// same again. It has ended then, and is to be freed. `sync`: it is on the device when the call returns.
+// Writes all, or fails and writes nothing: after WINDROW_ERROR_KIND_CONFLICT begin another transaction and do the same
+// again. The transaction has ended in either case, and must be freed. `sync`: it is on the device when the call
+// returns.
 bool windrow_commit(windrow_transaction *transaction,
                     bool sync,
                     windrow_error **error);
 
-// Forgets what it has written, and lets go of its locks. It goes on.
+// Undoes the transaction's writes, and releases its locks. The transaction goes on.
 bool windrow_rollback(windrow_transaction *transaction, windrow_error **error);
 
-// Marks a point to which windrow_rollback_to_savepoint goes back. They nest.
+// Sets a savepoint, to which windrow_rollback_to_savepoint goes back. Savepoints nest.
 bool windrow_savepoint(windrow_transaction *transaction, windrow_error **error);
 
-// Forgets what was written since the last mark, and the mark.
+// Undoes the writes since the last savepoint, and removes the savepoint.
 bool windrow_rollback_to_savepoint(windrow_transaction *transaction, windrow_error **error);
 
-// A key's value, as windrow_get. `for_update`: the key is locked, so that nobody else writes it before the end.
+// A key's value, as windrow_get. `for_update`: the key is locked, so that no other transaction writes it before the
+// end.
 windrow_value *windrow_transaction_get(windrow_transaction *transaction,
                                        const windrow_keyspace *keyspace,
                                        windrow_slice key,
@@ -617,8 +625,8 @@ bool windrow_transaction_merge(windrow_transaction *transaction,
                                windrow_slice operand,
                                windrow_error **error);
 
-// Calls `each` with the entries of `from..to` (NULL: to the end) as the transaction sees them, in the order of
-// keys or, `reverse`, from the last one, until it returns false. It must not call with the transaction.
+// Calls `each` with the entries of `from..to` (NULL: to the end) as the transaction sees them, in the order of keys
+// or, `reverse`, from the last one, until it returns false. `each` must not use the transaction.
 bool windrow_transaction_scan(windrow_transaction *transaction,
                               const windrow_keyspace *keyspace,
                               const windrow_slice *from,
@@ -640,36 +648,35 @@ bool windrow_compact(const windrow_db *db, windrow_error **error);
 // Waits until nothing is left to be flushed or merged.
 bool windrow_wait_idle(const windrow_db *db, windrow_error **error);
 
-// Makes a copy of the database as it is now in a directory that is empty or not there, by hard links where
-// both are on one file system.
+// Makes a copy of the database as it is now in a directory that is empty or does not exist, by hard links where both
+// are on one file system.
 bool windrow_checkpoint(const windrow_db *db,
                         const char *path,
                         windrow_error **error);
 
-// Reads every table and log, and checks every checksum. True if nothing is wrong. `problems` (may be NULL)
-// becomes how many things are, and the error the first of them.
+// Reads every table and log, and checks every checksum. Returns true if it finds no problem. `problems` (may be NULL)
+// becomes the number of problems, and the error the first of them.
 bool windrow_verify(const windrow_db *db,
                     uint64_t *problems,
                     windrow_error **error);
 
-// Turns writing on again after a failure, once its cause is gone: there is room again, for one.
+// Turns writing on again after a failure, once its cause is gone: for one, when there is room again.
 bool windrow_resume(const windrow_db *db, windrow_error **error);
 
-// True if writing is on; else `error` becomes what turned it off.
+// True if writing is on; else `error` becomes the error that turned it off.
 bool windrow_is_writable(const windrow_db *db, windrow_error **error);
 
-// All counters and sizes as JSON, to be freed by windrow_string_free; NULL of NULL.
+// All counters and sizes as JSON, to be freed by windrow_string_free; NULL for NULL.
 char *windrow_stats_json(const windrow_db *db);
 
-// The same as a table for people.
+// All counters and sizes as a table for people, to be freed likewise; NULL for NULL.
 char *windrow_stats_text(const windrow_db *db);
 
 // Removes a database's files, and its directory if nothing else is in it.
 bool windrow_destroy(const char *path, windrow_error **error);
 
-// Makes a damaged database openable again from what can be read of it. `options` may be NULL, but must know
-// its comparators and merge operators. What was done, as JSON, to be freed by windrow_string_free; NULL on an
-// error.
+// Makes a damaged database openable again from its readable parts. `options` may be NULL, but must have its
+// comparators and merge operators. Returns the report as JSON, to be freed by windrow_string_free; NULL on an error.
 char *windrow_repair(const char *path,
                      const windrow_options *options,
                      windrow_error **error);

@@ -1,4 +1,4 @@
-//! Many operations, in any keyspaces of a database, that are written all or none.
+//! Batches: operations in any keyspaces of a database, written all or none.
 //!
 //! Owns: the handle. Never does: write.
 
@@ -19,13 +19,13 @@ pub extern "C" fn windrow_batch_new() -> Box<windrow_batch> {
     Box::new(windrow_batch(Batch::new()))
 }
 
-/// Frees a batch. What was written stays.
+/// Frees a batch. Its writes stay.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_free(batch: Option<Box<windrow_batch>>) {
     drop(batch);
 }
 
-/// Empties it, and keeps its memory.
+/// Empties a batch, and keeps its memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_clear(batch: Option<&mut windrow_batch>) {
     if let Some(batch) = batch {
@@ -33,13 +33,13 @@ pub extern "C" fn windrow_batch_clear(batch: Option<&mut windrow_batch>) {
     }
 }
 
-/// How many operations are in it.
+/// The number of operations in a batch.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_len(batch: Option<&windrow_batch>) -> usize {
     batch.map_or(0, |batch| batch.0.len())
 }
 
-/// Adds the operations of another one.
+/// Adds the operations of another batch.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_append(
     batch: Option<&mut windrow_batch>,
@@ -50,7 +50,7 @@ pub extern "C" fn windrow_batch_append(
     }
 }
 
-/// Adds an operation. What is wrong with it, the write says; only what cannot be added at all fails here.
+/// Adds an operation. The write reports an invalid operation; adding fails only where an argument cannot be read.
 fn add(
     batch: Option<&mut windrow_batch>,
     keyspace: Option<&windrow_keyspace>,
@@ -154,8 +154,8 @@ pub extern "C" fn windrow_batch_merge(
     })
 }
 
-/// Writes all of the batch or nothing of it. `sync`: it is on the device when the call returns. The batch is
-/// as it was, and may be written again or cleared.
+/// Writes all of the batch or nothing of it. `sync`: it is on the device when the call returns. The batch keeps its
+/// operations, and may be written again or cleared.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_write(
     db: Option<&windrow_db>,

@@ -1,6 +1,6 @@
-//! Bytes and texts on their way in and out.
+//! Bytes and texts that pass between C and Rust.
 //!
-//! Owns: every pointer that C gives us, until it is a reference. Never does: call the engine.
+//! Owns: the conversion of every pointer from C to a reference. Never does: call the engine.
 
 use engine::{Error, Result, Slice};
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
@@ -11,9 +11,9 @@ use std::path::Path;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct windrow_slice {
-    /// The first of them.
+    /// The address of the first byte.
     pub data: *const c_void,
-    /// How many.
+    /// The number of bytes.
     pub len: usize,
 }
 
@@ -21,7 +21,7 @@ impl windrow_slice {
     /// No bytes.
     pub(crate) const EMPTY: windrow_slice = windrow_slice { data: std::ptr::null(), len: 0 };
 
-    /// These bytes, for as long as they are there.
+    /// A slice of these bytes, valid as long as they are.
     pub(crate) fn of(bytes: &[u8]) -> windrow_slice {
         windrow_slice { data: bytes.as_ptr().cast(), len: bytes.len() }
     }
@@ -32,7 +32,7 @@ impl windrow_slice {
     }
 }
 
-/// The caller's bytes at an address, as many as there are said to be.
+/// The caller's `len` bytes at an address.
 pub(crate) fn bytes_in<'a>(data: *const c_void, len: usize) -> Result<&'a [u8]> {
     if len == 0 {
         return Ok(&[]);
@@ -55,7 +55,7 @@ impl windrow_value {
     }
 }
 
-/// The bytes of a value, valid until it is freed. Of NULL: none.
+/// The bytes of a value, valid until the value is freed. For NULL: no bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_value_bytes(value: Option<&windrow_value>) -> windrow_slice {
     value.map_or(windrow_slice::EMPTY, |value| windrow_slice::of(&value.0))
@@ -76,12 +76,12 @@ pub extern "C" fn windrow_string_free(text: *mut c_char) {
     }
 }
 
-/// A text of ours for the caller, who frees it by `windrow_string_free`.
+/// Gives the caller a text, which it frees by `windrow_string_free`.
 pub(crate) fn text_out(text: impl Into<Vec<u8>>) -> *mut c_char {
     c_string(text).into_raw()
 }
 
-/// A text without the zero bytes that would end it.
+/// A C string of the text without its zero bytes, which would end it.
 pub(crate) fn c_string(text: impl Into<Vec<u8>>) -> CString {
     let mut bytes = text.into();
     bytes.retain(|byte| *byte != 0);
@@ -129,10 +129,10 @@ pub(crate) fn array<'a, T>(first: *const T, len: usize, what: &str) -> Result<&'
     Ok(unsafe { std::slice::from_raw_parts(first, len) })
 }
 
-/// The place of the caller's for a result, which becomes `value`.
+/// Writes `value` to the caller's place for a result, unless that is NULL.
 pub(crate) fn put_out<T>(place: *mut T, value: T) {
     if !place.is_null() {
-        // SAFETY: the caller promises room for one; what is there may be uninitialised, and is not dropped.
+        // SAFETY: the caller promises room for one; the old content may be uninitialised, and is not dropped.
         unsafe { place.write(value) };
     }
 }

@@ -1,7 +1,7 @@
-//! Code of the caller's that the engine calls: orders of keys, merge operators, compaction filters, listeners.
+//! The caller's functions that the engine calls: orders of keys, merge operators, compaction filters, listeners.
 //!
-//! Owns: the caller's `state`, which is destroyed when the last user of it goes. Never does: contain what a
-//! function of the caller throws: it must return.
+//! Owns: the caller's `state`, which is destroyed when its last user goes. Never does: catch an exception of a caller's
+//! function, which must return.
 
 use crate::bytes::{c_string, text_in, windrow_slice};
 use engine::{
@@ -11,7 +11,7 @@ use engine::{
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
 
-/// The first argument of functions of the caller's.
+/// The first argument of the caller's functions, and the function that destroys it.
 pub(crate) struct State {
     pub(crate) state: *mut c_void,
     pub(crate) destroy: Option<extern "C" fn(*mut c_void)>,
@@ -38,12 +38,12 @@ pub struct windrow_comparator {
     pub state: *mut c_void,
     /// Its identity, which is stored with a keyspace: another order has another name.
     pub name: *const c_char,
-    /// Less than 0, 0, or more than 0, as `a` is before, the same as, or behind `b`. A total order.
+    /// Less than 0, 0, or more than 0, as `a` is before, equal to, or after `b`. A total order.
     pub compare:
         Option<extern "C" fn(state: *mut c_void, a: windrow_slice, b: windrow_slice) -> c_int>,
-    /// Whether 0 means the same bytes. If not, there are no filters.
+    /// Whether 0 means equal bytes. If not, tables get no filters.
     pub equal_means_same_bytes: bool,
-    /// Called once, when nobody needs `state` any more. May be NULL.
+    /// Called once, when `state` is not needed any more. May be NULL.
     pub destroy: Option<extern "C" fn(state: *mut c_void)>,
 }
 
@@ -80,7 +80,7 @@ impl Comparator for ForeignComparator {
     }
 }
 
-/// Where a function of the caller's leaves a value.
+/// The place where a caller's function leaves a value.
 pub struct windrow_output(Option<Vec<u8>>);
 
 /// Makes `bytes` the value. They are copied.
@@ -91,8 +91,8 @@ pub extern "C" fn windrow_output_set(output: Option<&mut windrow_output>, bytes:
     }
 }
 
-/// Combines what was merged into a key with its value. Its functions are called from any thread, several at
-/// once, must return, and must come to the same result for the same arguments.
+/// Combines the operands merged into a key with its value. Its functions are called from any thread, several at once,
+/// must return, and must have the same result for the same arguments.
 #[repr(C)]
 pub struct windrow_merge_operator {
     /// The first argument of its functions.
@@ -111,8 +111,8 @@ pub struct windrow_merge_operator {
             output: *mut windrow_output,
         ) -> bool,
     >,
-    /// Sets `output` to one operand that does what `operands` do, and returns true; false to keep them all.
-    /// May be NULL.
+    /// Sets `output` to one operand with the effect of all `operands`, and returns true; false to keep them all. May be
+    /// NULL.
     pub partial_merge: Option<
         extern "C" fn(
             state: *mut c_void,
@@ -122,7 +122,7 @@ pub struct windrow_merge_operator {
             output: *mut windrow_output,
         ) -> bool,
     >,
-    /// Called once, when nobody needs `state` any more. May be NULL.
+    /// Called once, when `state` is not needed any more. May be NULL.
     pub destroy: Option<extern "C" fn(state: *mut c_void)>,
 }
 
@@ -197,11 +197,11 @@ pub enum windrow_filter_decision {
     Keep = 0,
     /// The key is absent from here on.
     Remove = 1,
-    /// It becomes what `output` was set to.
+    /// The value becomes the one that `output` was set to.
     Change = 2,
 }
 
-/// Looks at the values that merges write. Its function is called from background threads, and must return.
+/// Decides on the values that merges write. Its function is called from background threads, and must return.
 #[repr(C)]
 pub struct windrow_compaction_filter {
     /// The first argument of its function.
@@ -218,7 +218,7 @@ pub struct windrow_compaction_filter {
             output: *mut windrow_output,
         ) -> c_int,
     >,
-    /// Called once, when nobody needs `state` any more. May be NULL.
+    /// Called once, when `state` is not needed any more. May be NULL.
     pub destroy: Option<extern "C" fn(state: *mut c_void)>,
 }
 
@@ -258,7 +258,7 @@ impl CompactionFilter for ForeignFilter {
     }
 }
 
-/// Is told what happens in the database, as a sentence.
+/// A listener, which receives each event of the database as a sentence.
 pub(crate) struct ForeignListener {
     pub(crate) state: State,
     pub(crate) on_event: extern "C" fn(state: *mut c_void, event: *const c_char),

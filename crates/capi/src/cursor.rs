@@ -1,4 +1,4 @@
-//! Cursors over a keyspace.
+//! Cursors over the entries of a keyspace.
 //!
 //! Owns: the handles, and the options of a read. Never does: write.
 
@@ -9,16 +9,16 @@ use crate::keyspace::windrow_keyspace;
 use crate::snapshot::windrow_snapshot;
 use engine::{Cursor, ReadOptions, Result};
 
-/// How a cursor reads. All zeros but `fill_cache`: everything there is now.
+/// How a cursor reads. Zeros, with `fill_cache` true, mean all entries of the newest state.
 #[repr(C)]
 pub struct windrow_read_options<'a> {
-    /// The moment that is read; NULL: the newest when the cursor is made.
+    /// The snapshot that is read; NULL: the newest state when the cursor is made.
     pub snapshot: Option<&'a windrow_snapshot>,
-    /// The first key that may be returned; NULL: from the first one on.
+    /// The first key that may be returned; NULL: from the first key.
     pub lower: Option<&'a windrow_slice>,
-    /// The first key that is not returned any more; NULL: to the last one.
+    /// The bound before which the cursor ends; NULL: to the last key.
     pub upper: Option<&'a windrow_slice>,
-    /// Whether blocks that are read are kept in the cache: no for one pass over much data.
+    /// Whether the blocks that are read enter the cache: false for one pass over much data.
     pub fill_cache: bool,
 }
 
@@ -36,11 +36,11 @@ fn read_options(of: Option<&windrow_read_options<'_>>) -> Result<ReadOptions> {
     })
 }
 
-/// A place among the entries of a keyspace, or none. It shows the moment at which it was made, whatever is
-/// written meanwhile. Used by one thread at a time.
+/// A place among the entries of a keyspace, or none. It shows the entries as of the moment at which it was made; later
+/// writes do not change it. Used by one thread at a time.
 pub struct windrow_cursor(Cursor);
 
-/// A cursor that is nowhere yet. `options` may be NULL.
+/// Makes a cursor, at no entry yet. `options` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_new(
     keyspace: Option<&windrow_keyspace>,
@@ -87,7 +87,7 @@ pub extern "C" fn windrow_cursor_seek_last(
     moved(cursor, error, Cursor::seek_last)
 }
 
-/// Goes to the first entry whose key is `key` or behind it.
+/// Goes to the first entry whose key is `key` or after it.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_seek(
     cursor: Option<&mut windrow_cursor>,
@@ -125,27 +125,27 @@ pub extern "C" fn windrow_cursor_prev(
     moved(cursor, error, Cursor::prev)
 }
 
-/// Whether it is at an entry.
+/// Whether the cursor is at an entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_valid(cursor: Option<&windrow_cursor>) -> bool {
     cursor.is_some_and(|cursor| cursor.0.valid())
 }
 
-/// The key of its entry, valid until it is moved or freed; no bytes where it is at none.
+/// The key of the entry, valid until the cursor is moved or freed; no bytes where it is at none.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_key(cursor: Option<&windrow_cursor>) -> windrow_slice {
     let at = cursor.filter(|cursor| cursor.0.valid());
     at.map_or(windrow_slice::EMPTY, |cursor| windrow_slice::of(cursor.0.key()))
 }
 
-/// The value of its entry, valid until it is moved or freed; no bytes where it is at none.
+/// The value of the entry, valid until the cursor is moved or freed; no bytes where it is at none.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_value(cursor: Option<&windrow_cursor>) -> windrow_slice {
     let at = cursor.filter(|cursor| cursor.0.valid());
     at.map_or(windrow_slice::EMPTY, |cursor| windrow_slice::of(cursor.0.value()))
 }
 
-/// Shows the newest state from now on, at the same key or the one behind it; clears an error.
+/// Shows the newest state from now on, at the same key or the one after it; clears an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_refresh(
     cursor: Option<&mut windrow_cursor>,

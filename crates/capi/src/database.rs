@@ -22,8 +22,8 @@ pub extern "C" fn windrow_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Opens the database in a directory, which is made where there is none. `options` may be NULL. To be closed
-/// by windrow_close and freed by windrow_free.
+/// Opens the database in a directory, which is created if it does not exist. `options` may be NULL. To be closed by
+/// windrow_close and freed by windrow_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_open(
     path: *const c_char,
@@ -36,8 +36,8 @@ pub extern "C" fn windrow_open(
     })
 }
 
-/// Writes what is in memory, and closes: the directory is free. All handles stay until they are freed, and
-/// their calls fail, but cursors and snapshots go on reading. A second close is nothing.
+/// Writes the memtables to tables, and closes the database: the directory is free. All handles stay valid until they
+/// are freed. Their calls fail, except that cursors and snapshots go on reading. A second close does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_close(db: Option<&windrow_db>, error: *mut *mut windrow_error) -> bool {
     done(error, || given(db, "database")?.0.close())
@@ -49,13 +49,13 @@ pub extern "C" fn windrow_free(db: Option<Box<windrow_db>>) {
     drop(db);
 }
 
-/// The directory, to be freed by windrow_string_free; NULL of NULL.
+/// The database's directory, to be freed by windrow_string_free; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_path(db: Option<&windrow_db>) -> *mut c_char {
     db.map_or(std::ptr::null_mut(), |db| text_out(db.0.path().as_os_str().as_bytes()))
 }
 
-/// The keyspace that every database has. To be freed by windrow_keyspace_free; NULL of NULL.
+/// The keyspace that every database has. To be freed by windrow_keyspace_free; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_default_keyspace(
     db: Option<&windrow_db>,
@@ -63,7 +63,7 @@ pub extern "C" fn windrow_default_keyspace(
     db.map(|db| windrow_keyspace::boxed(db.0.default_keyspace()))
 }
 
-/// The keyspace of that name, made where there is none. `options` may be NULL.
+/// The keyspace of that name, which is created if it does not exist. `options` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_open(
     db: Option<&windrow_db>,
@@ -77,7 +77,7 @@ pub extern "C" fn windrow_keyspace_open(
     })
 }
 
-/// The keyspace of that name; NULL, without an error, where there is none.
+/// The keyspace of that name; NULL, without an error, if it does not exist.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_find(
     db: Option<&windrow_db>,
@@ -104,7 +104,7 @@ pub extern "C" fn windrow_keyspaces(
     }
 }
 
-/// Drops a keyspace with all that is in it. Its handles fail from then on.
+/// Drops a keyspace with all its entries. Its handles fail from then on.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_drop(
     db: Option<&windrow_db>,
@@ -114,7 +114,7 @@ pub extern "C" fn windrow_keyspace_drop(
     done(error, || given(db, "database")?.0.drop_keyspace(text_in(name, "the keyspace's name")?))
 }
 
-/// The database as it is now. NULL of NULL.
+/// A snapshot of the database as it is now. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_snapshot_new(db: Option<&windrow_db>) -> Option<Box<windrow_snapshot>> {
     db.map(|db| Box::new(windrow_snapshot(db.0.snapshot())))

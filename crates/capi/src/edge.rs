@@ -1,6 +1,6 @@
-//! The edge that no panic passes.
+//! The edge between C and the engine, which no panic passes.
 //!
-//! Owns: what becomes of an error. Never does: word one.
+//! Owns: the conversion of an error or a panic for the caller. Never does: word an error.
 
 use crate::error::{clear, set, windrow_error};
 use engine::{Error, ErrorKind, Result};
@@ -11,7 +11,7 @@ pub(crate) fn given<T>(handle: Option<T>, what: &str) -> Result<T> {
     handle.ok_or_else(|| Error::invalid(format!("the {what} is NULL")))
 }
 
-/// Runs what a function does. An error, or a panic as one, goes to the caller's `error`; without any, that
+/// Runs the body of an exported function. An error, or a panic as one, goes to the caller's `error`; without one, that
 /// becomes NULL.
 pub(crate) fn caught<T>(
     error: *mut *mut windrow_error,
@@ -29,14 +29,14 @@ pub(crate) fn caught<T>(
     }
 }
 
-/// As [`caught`], for what returns only whether it was done.
+/// As [`caught`], for functions that return only whether they succeeded.
 pub(crate) fn done(error: *mut *mut windrow_error, run: impl FnOnce() -> Result<()>) -> bool {
     caught(error, run).is_some()
 }
 
-/// Returns as `run` does; of a panic, an error.
+/// Runs `run`, and turns a panic into an error.
 pub(crate) fn contained<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
-    // The engine judges what a panic leaves behind: it turns writing off.
+    // Unwind safety is the engine's concern: it turns writing off after a panic.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text =

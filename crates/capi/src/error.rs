@@ -1,36 +1,36 @@
 //! Errors as programs in C see them.
 //!
-//! Owns: the numbers of the kinds, which never change. Never does: decide what is an error.
+//! Owns: the numbers of the kinds, which never change. Never does: decide that a call failed.
 
 use crate::bytes::c_string;
 use engine::{Error, ErrorKind};
 use std::ffi::{CString, c_char};
 
-/// Kinds of errors, by what can be done about them. Numbers never change; there may be more of them.
+/// Kinds of errors, by the reaction that they call for. Numbers never change; later versions may have more.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum windrow_error_kind {
     /// Windrow contradicts itself, or code of yours that it called failed: a defect. Report it.
     Internal = 1,
-    /// Bytes on disk are not what was written: windrow_verify, then windrow_repair or a backup.
+    /// Bytes on disk differ from those that were written: windrow_verify, then windrow_repair or a backup.
     Corruption = 2,
     /// The operating system refused something.
     Io = 3,
-    /// The device is full: make room and try again; windrow_resume where writing is off.
+    /// The device is full: make room and try again; windrow_resume if writing is off.
     NoSpace = 4,
     /// The call was wrong: change it.
     InvalidArgument = 5,
     /// The data needs something that this build does not have.
     NotSupported = 6,
-    /// It was closed or dropped, or this is a forked child.
+    /// The database was closed or the keyspace dropped, or this is a forked child.
     Closed = 7,
     /// Writing is off: windrow_resume or opening again turns it on.
     ReadOnly = 8,
-    /// Somebody else holds it: try later.
+    /// Another process, thread or transaction holds it: try later.
     Busy = 9,
-    /// Whether the write is there is not known until writing is on again.
+    /// Whether the write took effect is not known until writing is on again.
     OutcomeUnknown = 10,
-    /// Somebody has written what the transaction read: run it again.
+    /// Another write changed a key that the transaction read: run the transaction again.
     Conflict = 11,
     /// The merge operator does not take the value: put or delete the key.
     MergeRefused = 12,
@@ -55,10 +55,10 @@ impl windrow_error_kind {
     }
 }
 
-/// An error: a kind, and a sentence that says what happened, where, and what to do.
+/// An error: a kind, and a sentence that names the failure, its place and the remedy.
 ///
-/// A function that can fail has `windrow_error **error` as its last argument, which may be NULL. It
-/// becomes NULL where the call succeeds, whatever was in it before, and else an error that the caller frees.
+/// A function that can fail has `windrow_error **error` as its last argument, which may be NULL. The function sets it
+/// to NULL on success, and else to an error that the caller frees.
 pub struct windrow_error {
     kind: windrow_error_kind,
     message: CString,
@@ -70,7 +70,7 @@ pub extern "C" fn windrow_error_kind_of(error: Option<&windrow_error>) -> windro
     error.map_or(windrow_error_kind::Internal, |error| error.kind)
 }
 
-/// The message: what happened, where, and what to do, in UTF-8, valid until the error is freed. Of NULL: "no error".
+/// The message (the failure, its place and the remedy) in UTF-8, valid until the error is freed. For NULL: "no error".
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_error_message(error: Option<&windrow_error>) -> *const c_char {
     error.map_or(c"no error".as_ptr(), |error| error.message.as_ptr())

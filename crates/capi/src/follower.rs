@@ -1,4 +1,4 @@
-//! Reading a database that another process has open.
+//! Followers: reading a database that another process has open.
 //!
 //! Owns: the handle. Never does: write to the database.
 
@@ -11,7 +11,7 @@ use engine::{Follower, Options};
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-/// A database of another process, at a moment of its own. Any number of threads may use it at once.
+/// A database of another process, as of the last refresh. Any number of threads may use it at once.
 pub struct windrow_follower(Follower);
 
 /// Follows the database in a directory. `options` may be NULL.
@@ -27,13 +27,14 @@ pub extern "C" fn windrow_follower_open(
     })
 }
 
-/// Frees a follower, and so lets go of what it held.
+/// Frees a follower, and so releases all that it held.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_follower_free(follower: Option<Box<windrow_follower>>) {
     drop(follower);
 }
 
-/// The database as of the last refresh, read-only; it stays as it is. To be freed by windrow_free.
+/// The database as of the last refresh, read-only. Later refreshes do not change it. To be freed by
+/// windrow_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_follower_db(
     follower: Option<&windrow_follower>,
@@ -41,7 +42,7 @@ pub extern "C" fn windrow_follower_db(
     follower.map(|follower| Box::new(windrow_db(follower.0.db())))
 }
 
-/// Reads what was written since. 1 if something was, 0 if not, -1 on an error.
+/// Reads the writes since the last refresh. Returns 1 if there were any, 0 if not, -1 on an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_follower_refresh(
     follower: Option<&windrow_follower>,
@@ -50,7 +51,7 @@ pub extern "C" fn windrow_follower_refresh(
     caught(error, || given(follower, "follower")?.0.refresh()).map_or(-1, c_int::from)
 }
 
-/// Refreshes in the background so often; 0: not any more.
+/// Refreshes in the background every `interval_ms` milliseconds; 0 ends that.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_follower_refresh_every(
     follower: Option<&windrow_follower>,
@@ -61,7 +62,8 @@ pub extern "C" fn windrow_follower_refresh_every(
     }
 }
 
-/// Makes a copy of what it shows in a directory that is empty or not there.
+/// Makes a copy of the database as of the last refresh in a directory that is empty or does not
+/// exist.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_follower_checkpoint(
     follower: Option<&windrow_follower>,

@@ -1,4 +1,4 @@
-//! Sorted entries straight into tables.
+//! Ingestions: sorted entries that are written straight to tables.
 //!
 //! Owns: the handle. Never does: sort.
 
@@ -8,7 +8,8 @@ use crate::error::windrow_error;
 use crate::keyspace::windrow_keyspace;
 use engine::{Error, ErrorKind, Ingest, Result};
 
-/// Entries on their way into a keyspace, in the order of their keys. Used by one thread at a time.
+/// An ingestion: entries for a keyspace, added in the order of their keys. Used by one thread at a
+/// time.
 pub struct windrow_ingest(Option<Ingest>);
 
 impl windrow_ingest {
@@ -18,7 +19,7 @@ impl windrow_ingest {
     }
 }
 
-/// Begins an ingestion. Nothing of it is there before windrow_ingest_finish.
+/// Begins an ingestion. None of its entries is visible before windrow_ingest_finish.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_ingest_new(
     keyspace: Option<&windrow_keyspace>,
@@ -30,7 +31,7 @@ pub extern "C" fn windrow_ingest_new(
     })
 }
 
-/// Adds an entry, whose key is behind those before.
+/// Adds an entry. Its key must be after those added before.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_ingest_put(
     ingest: Option<&mut windrow_ingest>,
@@ -41,7 +42,8 @@ pub extern "C" fn windrow_ingest_put(
     done(error, || given(ingest, "ingestion")?.going()?.put(key.bytes()?, value.bytes()?))
 }
 
-/// Makes all entries visible at one moment, durably. It has ended then, and is to be freed.
+/// Makes all entries visible at one moment, durably. The ingestion has ended then, and must be
+/// freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_ingest_finish(
     ingest: Option<&mut windrow_ingest>,
@@ -54,7 +56,7 @@ pub extern "C" fn windrow_ingest_finish(
     })
 }
 
-/// Frees an ingestion. One that was not finished leaves nothing.
+/// Frees an ingestion. One that was not finished leaves no entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_ingest_free(ingest: Option<Box<windrow_ingest>>) {
     drop(ingest);

@@ -1,6 +1,6 @@
-//! Reading and writing single keys of a keyspace.
+//! Reads and writes of a keyspace's keys, and operations on its ranges.
 //!
-//! Owns: the handle. Never does: keep what it reads.
+//! Owns: the handle. Never does: keep a value.
 
 use crate::bytes::{array, put_out, text_in, text_out, windrow_slice, windrow_value};
 use crate::edge::{caught, done, given};
@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int};
 use std::ops::Bound;
 use std::time::Duration;
 
-/// An ordered map from keys to values. It keeps its database open until it is freed or the database is closed.
+/// An ordered map from keys to values. The handle keeps its database open until it is freed or the database is closed.
 /// Any number of threads may use it at once.
 pub struct windrow_keyspace {
     pub(crate) keyspace: Keyspace,
@@ -23,7 +23,7 @@ impl windrow_keyspace {
         Box::new(windrow_keyspace { synced: keyspace.synced(), keyspace })
     }
 
-    /// The handle whose writes are as durable as asked.
+    /// The engine's handle whose writes sync, or do not, as asked.
     fn writing(&self, sync: bool) -> &Keyspace {
         if sync { &self.synced } else { &self.keyspace }
     }
@@ -35,7 +35,7 @@ pub extern "C" fn windrow_keyspace_free(keyspace: Option<Box<windrow_keyspace>>)
     drop(keyspace);
 }
 
-/// Its name, to be freed by windrow_string_free; NULL of NULL.
+/// The keyspace's name, to be freed by windrow_string_free; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_name(keyspace: Option<&windrow_keyspace>) -> *mut c_char {
     keyspace.map_or(std::ptr::null_mut(), |of| text_out(of.keyspace.name()))
@@ -52,8 +52,8 @@ fn read(
     }
 }
 
-/// The value of `key`, as of `snapshot` (NULL: now); to be freed by windrow_value_free. NULL, without an
-/// error, if there is none.
+/// The value of `key`, as of `snapshot` (NULL: now); to be freed by windrow_value_free. NULL, without an error, if the
+/// key is absent.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_get(
     keyspace: Option<&windrow_keyspace>,
@@ -66,7 +66,7 @@ pub extern "C" fn windrow_get(
         .map(windrow_value::boxed)
 }
 
-/// Whether `key` is there, as of `snapshot` (NULL: now). False on an error, too.
+/// Whether `key` has a value, as of `snapshot` (NULL: now). False on an error, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_contains(
     keyspace: Option<&windrow_keyspace>,
@@ -84,8 +84,8 @@ pub extern "C" fn windrow_contains(
     caught(error, contains).unwrap_or(false)
 }
 
-/// The values of `count` keys at once, which takes fewer waits than one by one. `values` has room for as many,
-/// and each becomes a value to be freed, or NULL. Where it fails, all are NULL.
+/// Reads the values of `count` keys at once, which waits for the device less often than one by one. `values` has room
+/// for `count` pointers; each becomes a value to be freed, or NULL. If the call fails, all are NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_multi_get(
     keyspace: Option<&windrow_keyspace>,
@@ -95,7 +95,7 @@ pub extern "C" fn windrow_multi_get(
     values: *mut *mut windrow_value,
     error: *mut *mut windrow_error,
 ) -> bool {
-    // Each place is a result of its own.
+    // Each element of `values` is a result of its own.
     let place = |at: usize| values.wrapping_add(at);
     (0..if values.is_null() { 0 } else { count })
         .for_each(|at| put_out(place(at), std::ptr::null_mut()));
@@ -118,7 +118,7 @@ pub extern "C" fn windrow_multi_get(
     })
 }
 
-/// After how many milliseconds `key` expires: -1 never, -2 there is no such key, -3 an error.
+/// The number of milliseconds until `key` expires; -1 if it never does, -2 if it is absent, -3 on an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_ttl_ms(
     keyspace: Option<&windrow_keyspace>,
@@ -162,7 +162,7 @@ pub extern "C" fn windrow_put_with_ttl(
     })
 }
 
-/// Deletes a key. One that is not there is no error.
+/// Deletes a key. An absent key is no error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_delete(
     keyspace: Option<&windrow_keyspace>,
@@ -173,7 +173,7 @@ pub extern "C" fn windrow_delete(
     done(error, || given(keyspace, "keyspace")?.writing(sync).delete(key.bytes()?))
 }
 
-/// Deletes a key that was put once since it was last deleted: cheaper, and wrong for any other.
+/// Deletes a key that was put once since its last delete. It is cheaper than a delete, and wrong for any other key.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_single_delete(
     keyspace: Option<&windrow_keyspace>,
@@ -184,7 +184,7 @@ pub extern "C" fn windrow_single_delete(
     done(error, || given(keyspace, "keyspace")?.writing(sync).single_delete(key.bytes()?))
 }
 
-/// Deletes all keys in `from..to`, however many.
+/// Deletes all keys in `from..to`, any number of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_delete_range(
     keyspace: Option<&windrow_keyspace>,
@@ -198,7 +198,7 @@ pub extern "C" fn windrow_delete_range(
     })
 }
 
-/// Merges an operand into a key's value by the keyspace's merge operator, without reading it.
+/// Merges an operand into a key's value by the keyspace's merge operator, without reading the value.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_merge(
     keyspace: Option<&windrow_keyspace>,
@@ -210,7 +210,7 @@ pub extern "C" fn windrow_merge(
     done(error, || given(keyspace, "keyspace")?.writing(sync).merge(key.bytes()?, operand.bytes()?))
 }
 
-/// Makes the value `new_value` (NULL: absent) if it is `old_value` (NULL: absent). 1 if it was, 0 if it was
+/// Makes the value `new_value` (NULL: absent) if it is `old_value` (NULL: absent). Returns 1 if it was, 0 if it was
 /// another one, -1 on an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_compare_exchange(
@@ -230,7 +230,7 @@ pub extern "C" fn windrow_compare_exchange(
     exchanged.map_or(-1, c_int::from)
 }
 
-/// Where a range begins and ends.
+/// The bounds of a range.
 type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// The bounds `from..to`; NULL: to the end.
@@ -244,7 +244,7 @@ pub(crate) fn bounds<'a>(
     Ok((begin, to.map_or(Bound::Unbounded, Bound::Excluded)))
 }
 
-/// How many keys are in `from..to` (NULL: to the end), by reading them. 0 on an error.
+/// The number of keys in `from..to` (NULL: to the end), by reading them. 0 on an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_count(
     keyspace: Option<&windrow_keyspace>,
@@ -255,7 +255,7 @@ pub extern "C" fn windrow_count(
     caught(error, || given(keyspace, "keyspace")?.keyspace.count(bounds(from, to)?)).unwrap_or(0)
 }
 
-/// About how many keys there are, without reading them. 0 on an error.
+/// About the number of keys, without reading them. 0 on an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_approximate_count(
     keyspace: Option<&windrow_keyspace>,
@@ -264,7 +264,7 @@ pub extern "C" fn windrow_approximate_count(
     caught(error, || given(keyspace, "keyspace")?.keyspace.approximate_len()).unwrap_or(0)
 }
 
-/// About how many bytes the keys in `from..to` take. 0 on an error.
+/// About the number of bytes that the keys in `from..to` take. 0 on an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_approximate_bytes(
     keyspace: Option<&windrow_keyspace>,
@@ -286,7 +286,7 @@ pub extern "C" fn windrow_keyspace_flush(
     done(error, || given(keyspace, "keyspace")?.keyspace.flush())
 }
 
-/// Merges what is in `from..to` (NULL: to the end) down to the last level, and waits for it.
+/// Merges the entries in `from..to` (NULL: to the end) down to the last level, and waits for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_compact(
     keyspace: Option<&windrow_keyspace>,
@@ -297,7 +297,7 @@ pub extern "C" fn windrow_keyspace_compact(
     done(error, || given(keyspace, "keyspace")?.keyspace.compact_range(bounds(from, to)?))
 }
 
-/// The policy that keeps the tree in shape, from now on: a preset's name, or a policy in full.
+/// Sets the merge policy of the tree from now on: a preset's name, or a policy in full.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_set_policy(
     keyspace: Option<&windrow_keyspace>,
@@ -307,7 +307,7 @@ pub extern "C" fn windrow_keyspace_set_policy(
     done(error, || given(keyspace, "keyspace")?.keyspace.set_policy(text_in(policy, "the policy")?))
 }
 
-/// The policy in full, to be freed by windrow_string_free; NULL of NULL.
+/// The merge policy in full, to be freed by windrow_string_free; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_policy(keyspace: Option<&windrow_keyspace>) -> *mut c_char {
     keyspace.map_or(std::ptr::null_mut(), |of| text_out(of.keyspace.policy()))

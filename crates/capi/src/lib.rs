@@ -1,19 +1,19 @@
 //! Windrow for programs in C, and for languages that call C.
 //!
-//! `include/windrow.h` is made from this crate by cbindgen, so that what is said of a function here is
-//! said there. `compat/leveldb/c.h` is LevelDB's C interface on the same engine.
+//! cbindgen makes `include/windrow.h` from this crate, with the comments of its functions. `compat/leveldb/c.h` is
+//! LevelDB's C interface on the same engine.
 //!
 //! Rules that hold for every function:
 //!
-//! - A handle is freed by the function that its type names, once, in any order: what a handle needs of
-//!   another one, it keeps alive. NULL may be freed.
-//! - A handle whose database was closed is valid until it is freed: calls give
-//!   `WINDROW_ERROR_KIND_CLOSED`. So they do in a forked child.
+//! - A handle is freed once, by the function of its type, in any order: a handle keeps alive the parts of others that
+//!   it needs. NULL may be freed.
+//! - A handle whose database was closed is valid until it is freed: calls give `WINDROW_ERROR_KIND_CLOSED`. They do so
+//!   in a forked child, too.
 //! - Databases, keyspaces, snapshots and followers may be used by many threads at once; a batch, a cursor,
 //!   a transaction, an ingestion and options by one at a time.
-//! - No panic and no exception crosses: a panic is `WINDROW_ERROR_KIND_INTERNAL`.
+//! - No panic and no exception passes the edge: a panic becomes `WINDROW_ERROR_KIND_INTERNAL`.
 //!
-//! Owns: how types and errors pass the edge. Never does: anything that the library in Rust does not.
+//! Owns: the conversion of types and errors. Never does: anything that the library in Rust does not.
 
 #![allow(non_camel_case_types, reason = "types have the names that programs in C write")]
 #![allow(unsafe_code, reason = "names without mangling, and pointers, are what C calls")]
@@ -68,7 +68,7 @@ mod tests {
         include_str!("leveldb/options.rs"),
     ];
 
-    /// The names behind `before` and ahead of a bracket.
+    /// The names between `before` and an opening bracket.
     fn names<'a>(text: &'a str, before: &str, prefix: &str) -> BTreeSet<&'a str> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut names = BTreeSet::new();

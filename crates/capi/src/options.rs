@@ -1,6 +1,6 @@
 //! Options of a database.
 //!
-//! Owns: the handle. Never does: know the name of a setting: they are the engine's.
+//! Owns: the handle. Never does: know the name of a setting; the engine does.
 
 use crate::bytes::{optional_text_in, text_in};
 use crate::callbacks::{
@@ -20,7 +20,7 @@ pub struct windrow_options {
     pub(crate) options: Options,
 }
 
-/// The defaults: a database that is made where there is none, with 256 MiB of memory.
+/// Makes options with the defaults: a database that is created if it does not exist, with 256 MiB of memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_new() -> Box<windrow_options> {
     Box::default()
@@ -46,7 +46,7 @@ pub extern "C" fn windrow_options_set(
     })
 }
 
-/// Whether a database is made where there is none. Else that is an error. (Default: yes.)
+/// Whether a database that does not exist is created. If not, that is an error. (Default: yes.)
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_create_if_missing(
     options: Option<&mut windrow_options>,
@@ -76,7 +76,7 @@ pub extern "C" fn windrow_options_read_only(options: Option<&mut windrow_options
     }
 }
 
-/// How the default keyspace is made; NULL: as by default.
+/// Sets the options of the default keyspace; NULL: the defaults.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_default_keyspace(
     options: Option<&mut windrow_options>,
@@ -89,8 +89,8 @@ pub extern "C" fn windrow_options_default_keyspace(
     })
 }
 
-/// Makes an order of keys known. The struct is copied; its `state` is destroyed when options and databases
-/// are done with it, also if this fails.
+/// Registers an order of keys. The struct is copied; its `state` is destroyed when no options and no database need it
+/// any more, also if this call fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_add_comparator(
     options: Option<&mut windrow_options>,
@@ -104,7 +104,7 @@ pub extern "C" fn windrow_options_add_comparator(
     })
 }
 
-/// Makes a merge operator known, as windrow_options_add_comparator does an order.
+/// Registers a merge operator, as windrow_options_add_comparator does an order.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_add_merge_operator(
     options: Option<&mut windrow_options>,
@@ -136,8 +136,9 @@ pub extern "C" fn windrow_options_add_compaction_filter(
     })
 }
 
-/// Has `on_event` told of what the database does, as a sentence that is valid during the call. It is called
-/// from any thread, several at once, and must neither wait for the database nor write to it. `destroy` may be NULL.
+/// Sets the listener: `on_event` is called with each event of the database, as a sentence that is valid during the
+/// call. It is called from any thread, several at once, and must neither wait for the database nor write to it.
+/// `destroy` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_set_listener(
     options: Option<&mut windrow_options>,
@@ -156,23 +157,24 @@ pub extern "C" fn windrow_options_set_listener(
     .is_some()
 }
 
-/// How a keyspace is made or opened. All NULL and 0: as it is, or by default. What is given for one that
-/// exists must be what it was made with (order, operator), or is stored as its own from now on (the rest).
+/// How a keyspace is created or opened. NULL and 0 mean the stored option, or the default for a new keyspace. For an
+/// existing keyspace, order and operator must be those that it was created with; the other options are stored with it
+/// from now on.
 #[repr(C)]
 pub struct windrow_keyspace_options {
-    /// The name of an order that is known to the database; NULL: by bytes.
+    /// The name of a registered order; NULL: by bytes.
     pub comparator: *const c_char,
-    /// The name of a merge operator that is known, or `add` (8 bytes, little-endian), `append`, `max`; NULL: none.
+    /// The name of a registered merge operator, or `add` (8 bytes, little-endian), `append`, `max`; NULL: none.
     pub merge_operator: *const c_char,
-    /// A policy of its own, as `preset` among the options; NULL: the database's.
+    /// The keyspace's own merge policy, as the option `preset`; NULL: the database's.
     pub policy: *const c_char,
-    /// Codecs of its own, as `compression` among the options; NULL: the database's.
+    /// The keyspace's own codecs, as the option `compression`; NULL: the database's.
     pub compression: *const c_char,
-    /// After how many milliseconds what is put is gone, where the put does not say; 0: never.
+    /// The number of milliseconds after which a value expires, unless its put says otherwise; 0: never.
     pub ttl_ms: u64,
 }
 
-/// The engine's options for those of the caller's.
+/// Converts the caller's options to the engine's.
 pub(crate) fn keyspace_options(
     of: Option<&windrow_keyspace_options>,
 ) -> engine::Result<KeyspaceOptions> {

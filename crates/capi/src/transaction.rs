@@ -1,6 +1,6 @@
 //! Serialisable transactions over all keyspaces.
 //!
-//! Owns: the handle, which is empty once it has ended. Never does: run anything again.
+//! Owns: the handle, which is empty once the transaction has ended. Never does: run anything again.
 
 use crate::bytes::{windrow_slice, windrow_value};
 use crate::database::windrow_db;
@@ -14,8 +14,8 @@ use engine::{
 use std::ffi::c_void;
 use std::time::Duration;
 
-/// A transaction: it reads one moment and its own writes, and all that it writes is there at once, or nothing.
-/// Used by one thread at a time.
+/// A transaction: it reads one snapshot and its own writes, and its writes take effect all at once, or not at all. Used
+/// by one thread at a time.
 pub struct windrow_transaction {
     transaction: Option<Transaction>,
     savepoints: Vec<Savepoint>,
@@ -32,8 +32,8 @@ fn ended() -> Error {
     Error::new(ErrorKind::Closed, "the transaction has ended: begin another one")
 }
 
-/// Begins a transaction. `pessimistic`: it locks each key that it writes, and waits up to `lock_timeout_ms` for
-/// others that did; else its commit finds out, and fails with WINDROW_ERROR_KIND_CONFLICT.
+/// Begins a transaction. `pessimistic`: it locks each key that it writes, and waits up to `lock_timeout_ms` for the
+/// locks of others; else its commit detects conflicts, and fails with WINDROW_ERROR_KIND_CONFLICT.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_begin(
     db: Option<&windrow_db>,
@@ -55,14 +55,15 @@ pub extern "C" fn windrow_begin(
     })
 }
 
-/// Frees a transaction. One that was not committed leaves nothing.
+/// Frees a transaction. One that was not committed writes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_free(transaction: Option<Box<windrow_transaction>>) {
     drop(transaction);
 }
 
-/// Writes it all, or fails and writes nothing: with WINDROW_ERROR_KIND_CONFLICT begin another one and do the
-/// same again. It has ended then, and is to be freed. `sync`: it is on the device when the call returns.
+/// Writes all, or fails and writes nothing: after WINDROW_ERROR_KIND_CONFLICT begin another transaction and do the same
+/// again. The transaction has ended in either case, and must be freed. `sync`: it is on the device when the call
+/// returns.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_commit(
     transaction: Option<&mut windrow_transaction>,
@@ -76,7 +77,7 @@ pub extern "C" fn windrow_commit(
     })
 }
 
-/// Forgets what it has written, and lets go of its locks. It goes on.
+/// Undoes the transaction's writes, and releases its locks. The transaction goes on.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_rollback(
     transaction: Option<&mut windrow_transaction>,
@@ -90,7 +91,7 @@ pub extern "C" fn windrow_rollback(
     })
 }
 
-/// Marks a point to which windrow_rollback_to_savepoint goes back. They nest.
+/// Sets a savepoint, to which windrow_rollback_to_savepoint goes back. Savepoints nest.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_savepoint(
     transaction: Option<&mut windrow_transaction>,
@@ -104,7 +105,7 @@ pub extern "C" fn windrow_savepoint(
     })
 }
 
-/// Forgets what was written since the last mark, and the mark.
+/// Undoes the writes since the last savepoint, and removes the savepoint.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_rollback_to_savepoint(
     transaction: Option<&mut windrow_transaction>,
@@ -119,7 +120,8 @@ pub extern "C" fn windrow_rollback_to_savepoint(
     })
 }
 
-/// A key's value, as windrow_get. `for_update`: the key is locked, so that nobody else writes it before the end.
+/// A key's value, as windrow_get. `for_update`: the key is locked, so that no other transaction writes it before the
+/// end.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_get(
     transaction: Option<&mut windrow_transaction>,
@@ -198,8 +200,8 @@ pub extern "C" fn windrow_transaction_merge(
     })
 }
 
-/// Calls `each` with the entries of `from..to` (NULL: to the end) as the transaction sees them, in the order of
-/// keys or, `reverse`, from the last one, until it returns false. It must not call with the transaction.
+/// Calls `each` with the entries of `from..to` (NULL: to the end) as the transaction sees them, in the order of keys
+/// or, `reverse`, from the last one, until it returns false. `each` must not use the transaction.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_scan(
     transaction: Option<&mut windrow_transaction>,

@@ -1,6 +1,6 @@
-//! Care of a database: flushes, copies, checks, repair, statistics.
+//! Upkeep of a database: flushes, copies, checks, repair, statistics.
 //!
-//! Owns: nothing. Never does: open a database for longer than a call.
+//! Owns: no state. Never does: open a database for longer than a call.
 
 use crate::bytes::{path_in, put_out, text_out};
 use crate::database::windrow_db;
@@ -38,8 +38,8 @@ pub extern "C" fn windrow_wait_idle(
     done(error, || given(db, "database")?.0.wait_idle())
 }
 
-/// Makes a copy of the database as it is now in a directory that is empty or not there, by hard links where
-/// both are on one file system.
+/// Makes a copy of the database as it is now in a directory that is empty or does not exist, by hard links where both
+/// are on one file system.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_checkpoint(
     db: Option<&windrow_db>,
@@ -49,8 +49,8 @@ pub extern "C" fn windrow_checkpoint(
     done(error, || given(db, "database")?.0.checkpoint(path_in(path)?))
 }
 
-/// Reads every table and log, and checks every checksum. True if nothing is wrong. `problems` (may be NULL)
-/// becomes how many things are, and the error the first of them.
+/// Reads every table and log, and checks every checksum. Returns true if it finds no problem. `problems` (may be NULL)
+/// becomes the number of problems, and the error the first of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_verify(
     db: Option<&windrow_db>,
@@ -65,13 +65,13 @@ pub extern "C" fn windrow_verify(
     })
 }
 
-/// Turns writing on again after a failure, once its cause is gone: there is room again, for one.
+/// Turns writing on again after a failure, once its cause is gone: for one, when there is room again.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_resume(db: Option<&windrow_db>, error: *mut *mut windrow_error) -> bool {
     done(error, || given(db, "database")?.0.resume())
 }
 
-/// True if writing is on; else `error` becomes what turned it off.
+/// True if writing is on; else `error` becomes the error that turned it off.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_is_writable(
     db: Option<&windrow_db>,
@@ -80,13 +80,13 @@ pub extern "C" fn windrow_is_writable(
     done(error, || given(db, "database")?.0.write_error().map_or(Ok(()), Err))
 }
 
-/// All counters and sizes as JSON, to be freed by windrow_string_free; NULL of NULL.
+/// All counters and sizes as JSON, to be freed by windrow_string_free; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_stats_json(db: Option<&windrow_db>) -> *mut c_char {
     db.map_or(std::ptr::null_mut(), |db| text_out(db.0.stats().to_json()))
 }
 
-/// The same as a table for people.
+/// All counters and sizes as a table for people, to be freed likewise; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_stats_text(db: Option<&windrow_db>) -> *mut c_char {
     db.map_or(std::ptr::null_mut(), |db| text_out(db.0.stats().to_string()))
@@ -98,9 +98,8 @@ pub extern "C" fn windrow_destroy(path: *const c_char, error: *mut *mut windrow_
     done(error, || Db::destroy(path_in(path)?))
 }
 
-/// Makes a damaged database openable again from what can be read of it. `options` may be NULL, but must know
-/// its comparators and merge operators. What was done, as JSON, to be freed by windrow_string_free; NULL on an
-/// error.
+/// Makes a damaged database openable again from its readable parts. `options` may be NULL, but must have its
+/// comparators and merge operators. Returns the report as JSON, to be freed by windrow_string_free; NULL on an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_repair(
     path: *const c_char,

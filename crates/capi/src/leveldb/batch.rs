@@ -1,6 +1,6 @@
 //! Batches, which LevelDB makes without a database.
 //!
-//! Owns: their operations. Never does: write them.
+//! Owns: the operations of a batch. Never does: write them.
 
 use super::memory::bytes;
 use engine::{Batch, Db, Error, Result};
@@ -17,7 +17,7 @@ enum Operation {
 pub struct leveldb_writebatch_t {
     operations: Vec<Operation>,
     bytes: Vec<u8>,
-    /// The first operation that could not be added: the write tells.
+    /// The error of the first operation that could not be added, which the write reports.
     wrong: Option<Error>,
 }
 
@@ -56,7 +56,7 @@ impl leveldb_writebatch_t {
         }
     }
 
-    /// The same for the engine.
+    /// Returns the batch as one of the engine.
     pub(super) fn batch(&self, db: &Db) -> Result<Batch> {
         if let Some(error) = &self.wrong {
             return Err(error.clone());
@@ -82,7 +82,7 @@ pub extern "C" fn leveldb_writebatch_destroy(batch: Option<Box<leveldb_writebatc
     drop(batch);
 }
 
-/// Empties it.
+/// Empties a batch.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_writebatch_clear(batch: Option<&mut leveldb_writebatch_t>) {
     if let Some(batch) = batch {
@@ -145,7 +145,7 @@ pub extern "C" fn leveldb_writebatch_append(
     if destination.is_null() || source.is_null() {
         return;
     }
-    // SAFETY: two batches of the caller's, or one twice: what is read is copied before anything is written.
+    // SAFETY: two batches of the caller, or one twice: the source is copied before anything is written.
     let (operations, bytes, wrong) = unsafe {
         let source = &*source;
         (source.operations.clone(), source.bytes.clone(), source.wrong.clone())

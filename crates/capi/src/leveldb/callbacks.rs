@@ -1,6 +1,6 @@
-//! Comparators and filter policies of the caller's.
+//! The caller's comparators and filter policies.
 //!
-//! Owns: the caller's state. Never does: call a filter policy: filters are Windrow's.
+//! Owns: the caller's state. Never does: call a filter policy; filters are Windrow's.
 
 use crate::callbacks::State;
 use engine::Comparator;
@@ -33,12 +33,12 @@ impl Comparator for Order {
     }
 
     fn equality_is_bytewise(&self) -> bool {
-        // Nobody says so.
+        // LevelDB's interface does not tell.
         false
     }
 }
 
-/// An order by the caller's functions. NULL without them.
+/// Makes an order of the caller's functions. NULL if one is missing.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_comparator_create(
     state: *mut c_void,
@@ -63,7 +63,7 @@ pub extern "C" fn leveldb_comparator_destroy(comparator: Option<Box<leveldb_comp
     drop(comparator);
 }
 
-/// A filter policy, which is kept and never asked.
+/// A filter policy, which is kept and never called.
 pub struct leveldb_filterpolicy_t {
     _state: Option<State>,
 }
@@ -77,7 +77,7 @@ type CreateFilter = extern "C" fn(
 ) -> *mut c_char;
 type KeyMayMatch = extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8;
 
-/// A policy of the caller's.
+/// Makes a filter policy of the caller's functions.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_filterpolicy_create(
     state: *mut c_void,
@@ -89,7 +89,7 @@ pub extern "C" fn leveldb_filterpolicy_create(
     Box::new(leveldb_filterpolicy_t { _state: Some(State { state, destroy: destructor }) })
 }
 
-/// Bloom filters, which there are in any case.
+/// Makes a policy of Bloom filters. Tables have filters with or without it.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_filterpolicy_create_bloom(
     _bits_per_key: c_int,

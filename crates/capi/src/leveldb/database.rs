@@ -1,6 +1,6 @@
 //! Databases and snapshots.
 //!
-//! Owns: the handles. Never does: keep what a caller gave.
+//! Owns: the handles. Never does: keep a pointer of the caller.
 
 use super::batch::leveldb_writebatch_t;
 use super::memory::{allocated, bytes, null, saving};
@@ -33,11 +33,11 @@ pub extern "C" fn leveldb_open(
     })
 }
 
-/// Closes and frees. Iterators and snapshots that are left go on reading.
+/// Closes the database, and frees the handle. Iterators and snapshots that are left go on reading.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_close(db: Option<Box<leveldb_t>>) {
     if let Some(db) = db {
-        // LevelDB has nobody to tell; what was acknowledged is in the log.
+        // LevelDB's function returns no error. Acknowledged writes are in the log.
         let _ = contained(|| db.0.close());
     }
 }
@@ -105,7 +105,7 @@ pub extern "C" fn leveldb_get(
     allocated(&value)
 }
 
-/// The database as it is now.
+/// Makes a snapshot of the database as it is now.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_create_snapshot(
     db: Option<&leveldb_t>,
@@ -154,7 +154,7 @@ fn property(db: &Db, name: &str) -> Option<String> {
     }
 }
 
-/// A line a table, under its level.
+/// Lists the tables by level, a line each.
 fn tables(db: &Db) -> String {
     let mut text = String::new();
     for (_, version) in db.tree().iter().take(1) {
@@ -171,7 +171,7 @@ fn tables(db: &Db) -> String {
     text
 }
 
-/// About how many bytes each range of keys takes.
+/// Estimates the number of bytes that each range of keys takes.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_approximate_sizes(
     db: Option<&leveldb_t>,
@@ -220,7 +220,7 @@ pub extern "C" fn leveldb_compact_range(
     });
 }
 
-/// Removes a database. One that is not there is no error.
+/// Removes a database. An absent database is no error.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_destroy_db(
     _options: Option<&leveldb_options_t>,

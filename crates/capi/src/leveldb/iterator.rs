@@ -1,6 +1,6 @@
 //! Iterators.
 //!
-//! Owns: the handle. Never does: say in a move that it failed: `leveldb_iter_get_error` does.
+//! Owns: the handle. Never does: report a failure from a move; `leveldb_iter_get_error` does.
 
 use super::database::leveldb_t;
 use super::memory::{bytes, lent, null, saving};
@@ -12,7 +12,7 @@ use libc::c_char;
 /// A place among the entries, or none.
 pub struct leveldb_iterator_t(Cursor);
 
-/// An iterator that is nowhere yet. NULL of NULL.
+/// Makes an iterator, at no entry yet. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_create_iterator(
     db: Option<&leveldb_t>,
@@ -29,13 +29,13 @@ pub extern "C" fn leveldb_iter_destroy(iterator: Option<Box<leveldb_iterator_t>>
     drop(iterator);
 }
 
-/// Whether it is at an entry.
+/// Whether the iterator is at an entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_valid(iterator: Option<&leveldb_iterator_t>) -> u8 {
     u8::from(iterator.is_some_and(|iterator| iterator.0.valid()))
 }
 
-/// Moves. What goes wrong stays with the cursor.
+/// Moves the iterator. An error stays with the cursor.
 fn go(iterator: Option<&mut leveldb_iterator_t>, go: impl FnOnce(&mut Cursor) -> Result<bool>) {
     if let Some(iterator) = iterator {
         let _ = contained(|| go(&mut iterator.0));
@@ -54,7 +54,7 @@ pub extern "C" fn leveldb_iter_seek_to_last(iterator: Option<&mut leveldb_iterat
     go(iterator, Cursor::seek_last);
 }
 
-/// Goes to the first entry whose key is this one or behind it.
+/// Goes to the first entry whose key is this one or after it.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_seek(
     iterator: Option<&mut leveldb_iterator_t>,
@@ -64,19 +64,19 @@ pub extern "C" fn leveldb_iter_seek(
     go(iterator, |cursor| cursor.seek(bytes(key, klen)?));
 }
 
-/// Goes to the next entry. It must be at one.
+/// Goes to the next entry. The iterator must be at one.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_next(iterator: Option<&mut leveldb_iterator_t>) {
     go(iterator, |cursor| if cursor.valid() { cursor.next() } else { Ok(false) });
 }
 
-/// Goes to the entry before. It must be at one.
+/// Goes to the entry before. The iterator must be at one.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_prev(iterator: Option<&mut leveldb_iterator_t>) {
     go(iterator, |cursor| if cursor.valid() { cursor.prev() } else { Ok(false) });
 }
 
-/// The key, valid until it is moved. NULL where it is at none.
+/// The key, valid until the iterator is moved. NULL where it is at no entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_key(
     iterator: Option<&leveldb_iterator_t>,
@@ -88,7 +88,7 @@ pub extern "C" fn leveldb_iter_key(
     }
 }
 
-/// The value, valid until it is moved. NULL where it is at none.
+/// The value, valid until the iterator is moved. NULL where it is at no entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_value(
     iterator: Option<&leveldb_iterator_t>,
@@ -105,7 +105,7 @@ fn none(len: *mut usize) -> *const c_char {
     std::ptr::null()
 }
 
-/// Tells the error of a move, if one failed.
+/// Reports the error of the last move, if it failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_get_error(
     iterator: Option<&leveldb_iterator_t>,

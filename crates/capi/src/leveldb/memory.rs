@@ -1,13 +1,13 @@
-//! Buffers from `malloc`, which programs give back by `free`, and errors in such.
+//! Buffers from `malloc`, which programs free by `free`, and errors in such buffers.
 //!
-//! Owns: every pointer of LevelDB's interface, until it is a reference. Never does: call the engine.
+//! Owns: the pointers that LevelDB's interface takes and returns. Never does: call the engine.
 
 use crate::bytes::{bytes_in, put_out};
 use crate::edge::contained;
 use engine::{Error, Result};
 use libc::{c_char, c_int, c_void};
 
-/// A copy of the bytes, with a zero byte behind them, that `free` frees. NULL if there is no memory.
+/// A copy of the bytes, followed by a zero byte, for the caller to free by `free`. NULL if there is no memory.
 pub(super) fn allocated(bytes: &[u8]) -> *mut c_char {
     // SAFETY: a length that is not 0.
     let buffer = unsafe { libc::malloc(bytes.len() + 1) }.cast::<u8>();
@@ -21,8 +21,8 @@ pub(super) fn allocated(bytes: &[u8]) -> *mut c_char {
     buffer.cast()
 }
 
-/// Runs what a function does. An error becomes the caller's text, in the place of an older one; without any,
-/// that stays as it is, as LevelDB has it.
+/// Runs the body of an exported function. An error becomes the caller's text, which replaces and frees an older one;
+/// without an error the text stays as it is, as in LevelDB.
 pub(super) fn saving<T>(errptr: *mut *mut c_char, run: impl FnOnce() -> Result<T>) -> Option<T> {
     let error = match contained(run) {
         Ok(value) => return Some(value),
@@ -44,7 +44,7 @@ pub(super) fn bytes<'a>(data: *const c_char, len: usize) -> Result<&'a [u8]> {
     bytes_in(data.cast(), len)
 }
 
-/// Gives the bytes to the caller: their address, and their length to a place of the caller's.
+/// Lends the bytes to the caller: returns their address, and writes their length to `len`.
 pub(super) fn lent(bytes: &[u8], len: *mut usize) -> *const c_char {
     put_out(len, bytes.len());
     bytes.as_ptr().cast()
@@ -55,20 +55,20 @@ pub(super) fn null(what: &str) -> Error {
     Error::invalid(format!("the {what} is NULL"))
 }
 
-/// Frees what a function of this interface returned.
+/// Frees a buffer that a function of this interface returned.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_free(ptr: *mut c_void) {
-    // SAFETY: the caller has it from here, so from `malloc`, or it is NULL.
+    // SAFETY: the caller has it from this interface, so from `malloc`, or it is NULL.
     unsafe { libc::free(ptr) };
 }
 
-/// LevelDB's version that the interface is of.
+/// The major version of LevelDB whose interface this is.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_major_version() -> c_int {
     1
 }
 
-/// As `leveldb_major_version`.
+/// The minor version of LevelDB whose interface this is.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_minor_version() -> c_int {
     23

@@ -2,14 +2,13 @@
 //!
 //! Differences from LevelDB:
 //!
-//! - A database is a directory of Windrow's. One of LevelDB's is refused, and `windrow import` reads it.
-//! - Filters, caches and sizes are Windrow's: a filter policy of the caller's is never called, and a bloom
-//!   filter's bits are not taken over. `write_buffer_size` and the capacity of a cache add up to one budget of
-//!   memory (`options.rs`).
+//! - A database is a directory of Windrow's. A database of LevelDB is refused; `windrow import` reads it.
+//! - Filters, caches and sizes are Windrow's: the caller's filter policy is never called, and the bits of a Bloom
+//!   filter are ignored. `write_buffer_size` and the capacity of a cache add up to one budget of memory (`options.rs`).
 //! - Snappy is not built in: LZ4 takes its place.
 //! - Checksums are verified by every read, whatever the options say.
 //!
-//! Owns: the translation. Never does: what LevelDB's functions do not.
+//! Owns: the translation of LevelDB's calls to the engine's. Never does: anything that LevelDB's functions do not.
 
 pub mod batch;
 pub mod callbacks;

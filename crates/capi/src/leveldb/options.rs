@@ -1,6 +1,6 @@
-//! Options, and what they are among Windrow's.
+//! LevelDB's options, and their translation to Windrow's.
 //!
-//! Owns: the translation of sizes. Never does: open.
+//! Owns: the translation of sizes. Never does: open a database.
 
 use super::callbacks::{Order, leveldb_comparator_t, leveldb_filterpolicy_t};
 use super::memory::allocated;
@@ -9,10 +9,10 @@ use engine::{KeyspaceOptions, Options, ReadOptions, Result, Settings, Snapshot, 
 use libc::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-/// LevelDB's write buffer and cache where the caller says nothing.
+/// LevelDB's defaults for the write buffer and the cache.
 const WRITE_BUFFER_BYTES: usize = 4 << 20;
 const CACHE_BYTES: usize = 8 << 20;
-/// The least budget that is asked for, so that a program with LevelDB's defaults is served well.
+/// The least budget of memory, so that a program with LevelDB's defaults gets a useful one.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
 /// Write buffers that the budget has room for: one is filled while others are flushed.
 const WRITE_BUFFERS: u64 = 4;
@@ -29,8 +29,8 @@ pub struct leveldb_options_t {
 }
 
 impl leveldb_options_t {
-    /// The same for the engine. LevelDB's sizes are limits of their own, Windrow has one: [`WRITE_BUFFERS`] write
-    /// buffers and the cache.
+    /// Returns the options of the engine. LevelDB limits buffers and cache separately, Windrow has one budget:
+    /// [`WRITE_BUFFERS`] write buffers and the cache.
     pub(super) fn options(&self) -> Result<Options> {
         let buffers = (self.write_buffer_bytes as u64).saturating_mul(WRITE_BUFFERS);
         let memory = buffers.saturating_add(self.cache_bytes as u64).max(MEMORY_BYTES_MIN);
@@ -88,7 +88,7 @@ pub extern "C" fn leveldb_options_set_comparator(
     set(options, |options| options.order = comparator.map(|of| Arc::clone(&of.0)));
 }
 
-/// Nothing: filters are Windrow's.
+/// Does nothing: filters are Windrow's.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_filter_policy(
     _options: Option<&mut leveldb_options_t>,
@@ -96,7 +96,7 @@ pub extern "C" fn leveldb_options_set_filter_policy(
 ) {
 }
 
-/// Whether a database is made where there is none.
+/// Whether a database that does not exist is created.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_create_if_missing(
     options: Option<&mut leveldb_options_t>,
@@ -105,7 +105,7 @@ pub extern "C" fn leveldb_options_set_create_if_missing(
     set(options, |options| options.create_if_missing = yes != 0);
 }
 
-/// Whether one that exists is refused.
+/// Whether a database that exists is refused.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_error_if_exists(
     options: Option<&mut leveldb_options_t>,
@@ -114,7 +114,7 @@ pub extern "C" fn leveldb_options_set_error_if_exists(
     set(options, |options| options.error_if_exists = yes != 0);
 }
 
-/// Nothing: all is checked in any case.
+/// Does nothing: all checks are always on.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_paranoid_checks(
     _options: Option<&mut leveldb_options_t>,
@@ -122,7 +122,7 @@ pub extern "C" fn leveldb_options_set_paranoid_checks(
 ) {
 }
 
-/// Nothing: there is one environment.
+/// Does nothing: there is one environment.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_env(
     _options: Option<&mut leveldb_options_t>,
@@ -130,7 +130,7 @@ pub extern "C" fn leveldb_options_set_env(
 ) {
 }
 
-/// Nothing: no call of this interface makes a logger.
+/// Does nothing: no call of this interface makes a logger.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_info_log(
     _options: Option<&mut leveldb_options_t>,
@@ -138,7 +138,7 @@ pub extern "C" fn leveldb_options_set_info_log(
 ) {
 }
 
-/// A part of the budget of memory.
+/// Sets the write buffer's part of the budget of memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_write_buffer_size(
     options: Option<&mut leveldb_options_t>,
@@ -147,7 +147,7 @@ pub extern "C" fn leveldb_options_set_write_buffer_size(
     set(options, |options| options.write_buffer_bytes = bytes);
 }
 
-/// Nothing: as many files are open as memory and the process's limit allow.
+/// Does nothing: the number of open files follows from memory and the process's limit.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_max_open_files(
     _options: Option<&mut leveldb_options_t>,
@@ -155,7 +155,7 @@ pub extern "C" fn leveldb_options_set_max_open_files(
 ) {
 }
 
-/// A part of the budget of memory; NULL: LevelDB's default.
+/// Sets the cache's part of the budget of memory; NULL: LevelDB's default.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_cache(
     options: Option<&mut leveldb_options_t>,
@@ -164,7 +164,7 @@ pub extern "C" fn leveldb_options_set_cache(
     set(options, |options| options.cache_bytes = cache.map_or(CACHE_BYTES, |cache| cache.0));
 }
 
-/// How large a block of a table is before compression.
+/// Sets the size of a table's block before compression.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_block_size(
     options: Option<&mut leveldb_options_t>,
@@ -173,7 +173,7 @@ pub extern "C" fn leveldb_options_set_block_size(
     set(options, |options| options.block_bytes = bytes);
 }
 
-/// Nothing: the format has its own.
+/// Does nothing: the format has its own interval.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_block_restart_interval(
     _options: Option<&mut leveldb_options_t>,
@@ -181,7 +181,7 @@ pub extern "C" fn leveldb_options_set_block_restart_interval(
 ) {
 }
 
-/// Nothing: sizes of files follow from the budget of memory.
+/// Does nothing: the sizes of files follow from the budget of memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_max_file_size(
     _options: Option<&mut leveldb_options_t>,
@@ -230,7 +230,7 @@ pub extern "C" fn leveldb_readoptions_destroy(options: Option<Box<leveldb_readop
     drop(options);
 }
 
-/// Nothing: they are verified in any case.
+/// Does nothing: checksums are always verified.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_readoptions_set_verify_checksums(
     _options: Option<&mut leveldb_readoptions_t>,
@@ -238,7 +238,7 @@ pub extern "C" fn leveldb_readoptions_set_verify_checksums(
 ) {
 }
 
-/// Whether blocks that are read are kept.
+/// Whether the blocks that are read enter the cache.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_readoptions_set_fill_cache(
     options: Option<&mut leveldb_readoptions_t>,
@@ -249,7 +249,7 @@ pub extern "C" fn leveldb_readoptions_set_fill_cache(
     }
 }
 
-/// The moment that is read; NULL: the newest.
+/// The snapshot that is read; NULL: the newest state.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_readoptions_set_snapshot(
     options: Option<&mut leveldb_readoptions_t>,
@@ -294,16 +294,16 @@ pub extern "C" fn leveldb_writeoptions_set_sync(
     }
 }
 
-/// A part of the budget, in bytes. Databases do not share it.
+/// The cache's part of the budget, in bytes. Databases do not share it.
 pub struct leveldb_cache_t(usize);
 
-/// A cache of `capacity` bytes.
+/// Makes a cache of `capacity` bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_cache_create_lru(capacity: usize) -> Box<leveldb_cache_t> {
     Box::new(leveldb_cache_t(capacity))
 }
 
-/// Frees it. Databases keep their memory.
+/// Frees a cache. Databases keep their memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_cache_destroy(cache: Option<Box<leveldb_cache_t>>) {
     drop(cache);
@@ -318,7 +318,7 @@ pub extern "C" fn leveldb_create_default_env() -> Box<leveldb_env_t> {
     Box::new(leveldb_env_t)
 }
 
-/// Frees it.
+/// Frees an environment.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_env_destroy(env: Option<Box<leveldb_env_t>>) {
     drop(env);
@@ -331,7 +331,7 @@ pub extern "C" fn leveldb_env_get_test_directory(_env: Option<&leveldb_env_t>) -
     let user = unsafe { libc::geteuid() };
     let chosen =
         std::env::var("TEST_TMPDIR").unwrap_or_else(|_| format!("/tmp/leveldbtest-{user}"));
-    // The program's own attempt tells what is wrong with it.
+    // An error shows when the program itself uses the directory.
     #[allow(clippy::disallowed_methods, reason = "a directory for the caller, not for a database")]
     let _ = std::fs::create_dir_all(&chosen);
     allocated(chosen.as_bytes())

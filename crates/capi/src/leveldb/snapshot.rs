@@ -4,5 +4,5 @@
 
 use engine::Snapshot;
 
-/// One moment of a database.
+/// A database as of one moment.
 pub struct leveldb_snapshot_t(pub(super) Snapshot);
