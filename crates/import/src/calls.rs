@@ -1,4 +1,4 @@
-//! The C interfaces of LevelDB and RocksDB, which are alike but for names and column families.
+//! The C interfaces of LevelDB and RocksDB, which differ only in names and column families.
 //!
 //! Owns: the libraries' names and the types of their functions. Never does: call any for itself.
 
@@ -8,12 +8,12 @@ use libloading::{Library, Symbol};
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use windrow::{Error, ErrorKind, Result};
 
-/// Whose databases.
+/// The store that a database belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// LevelDB's.
+    /// A database of LevelDB.
     LevelDb,
-    /// RocksDB's.
+    /// A database of RocksDB.
     RocksDb,
 }
 
@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// Its name, for people.
+    /// The store's name, for messages.
     fn name(self) -> &'static str {
         match self {
             Kind::LevelDb => "LevelDB",
@@ -60,7 +60,7 @@ type Make = unsafe extern "C" fn() -> Handle;
 type Act = unsafe extern "C" fn(Handle);
 type Flag = unsafe extern "C" fn(Handle, c_uchar);
 
-/// The functions that are used, of one library. They stay valid as long as it does.
+/// The functions of one library that this crate calls. They stay valid as long as the library is loaded.
 pub(crate) struct Calls {
     pub(crate) options_create: Make,
     pub(crate) options_destroy: Act,
@@ -171,7 +171,7 @@ impl Calls {
         })
     }
 
-    /// Calls what has a place for an error, which becomes ours.
+    /// Calls a function that reports an error through a pointer, and turns that error into one of Windrow.
     pub(crate) fn checked<T>(
         &self,
         doing: &str,
@@ -184,7 +184,7 @@ impl Calls {
         }
         // SAFETY: the library gives a text that ends with a zero byte, to be freed by its `free`.
         let text = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
-        // SAFETY: as above, and nobody has it any more.
+        // SAFETY: as above, and no reference to the text is left.
         unsafe { (self.free)(error.cast()) };
         Err(Error::new(ErrorKind::Io, format!("{doing}: {text}")))
     }

@@ -1,16 +1,16 @@
-//! From a source into keyspaces.
+//! Copies a source into keyspaces, and compares the copies with it.
 //!
-//! Owns: that a keyspace is there as a whole or not at all, and that it is compared. Never does: print.
+//! Owns: the rule that a keyspace appears whole or not at all, and the comparison. Never does: print.
 
 use crate::source::Source;
 use windrow::{Db, Error, Keyspace, ReadOptions, Result};
 
-/// The two passes over a keyspace.
+/// The two passes over a column family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Its pairs are read and written to tables.
     Copying,
-    /// Both are read and compared.
+    /// The source and the copy are read and compared.
     Verifying,
 }
 
@@ -21,19 +21,19 @@ pub struct Copied {
     pub keyspace: String,
     /// Pairs in it.
     pub pairs: u64,
-    /// It was there already, and is equal.
+    /// The keyspace held these pairs already.
     pub was_there: bool,
 }
 
-/// Pairs between two calls of a progress.
+/// The number of pairs between two calls of `progress`.
 pub(crate) const TOLD_PAIRS: u64 = 4096;
 
-/// Copies every column family to the keyspace of its name, and compares. `progress` is told now and then what is
-/// done and how many pairs of the keyspace are, and may end it by an error.
+/// Copies every column family to the keyspace of its name, and compares the two. Calls `progress` every few thousand
+/// pairs with the pass and the number of pairs that it has handled; an error of `progress` ends the import.
 ///
 /// # Errors
-/// `InvalidArgument` where a keyspace has other pairs already, or a name cannot be a keyspace's; those of the
-/// source, of writing, and of `progress`. Keyspaces that were finished before stay; the one that failed is empty.
+/// `InvalidArgument` where a keyspace has other pairs already, or a name cannot be a keyspace's; errors of the source,
+/// of writing, and of `progress`. Keyspaces that were finished before stay; the one that failed is empty.
 pub fn import(
     source: &Source,
     db: &Db,
@@ -80,7 +80,7 @@ fn copy(
     Ok(())
 }
 
-/// Reads both, and returns how many pairs there are.
+/// Reads the source and the copy, and returns the number of pairs.
 fn compare(
     source: &Source,
     name: &str,

@@ -1,11 +1,11 @@
-//! Databases of LevelDB and RocksDB into Windrow, and back into LevelDB.
+//! Imports databases of LevelDB and RocksDB into Windrow, and exports keyspaces to LevelDB.
 //!
-//! Their libraries are looked for on the machine when they are needed: nothing of them is built or linked. A source
-//! is opened as its own programs open it, so that all that is in its log counts.
+//! The libraries of the two are loaded from the machine when they are needed; neither is built or linked. A source is
+//! opened as its own programs open it, so that the records in its log are read too.
 //!
-//! - [`import`]: every column family becomes a keyspace, by one ingestion each, which is there as a whole or not at
-//!   all. Run again after it was killed, it passes over those that are complete. In the end both are read again and
-//!   compared.
+//! - [`import`]: every column family becomes a keyspace, by one ingestion each, which appears whole or not at all. An
+//!   import that was killed may be run again: it skips the keyspaces that are complete. In the end source and copy are
+//!   read again and compared.
 //! - [`export`]: a keyspace becomes a database of LevelDB's, which is read again and compared.
 //!
 //! ```no_run
@@ -18,7 +18,7 @@
 //! # Ok::<(), windrow::Error>(())
 //! ```
 //!
-//! Owns: the copies. Never does: change a source, but for what its own library does when it opens one.
+//! Owns: the copies. Never does: change a source, except by the changes that its own library makes at opening.
 
 mod calls;
 mod copy;

@@ -1,7 +1,7 @@
-//! Whose a directory is, before a library is let at it: LevelDB makes files, and renames some, in any that it is
-//! asked to open.
+//! Checks of a directory before a library opens it: LevelDB creates and renames files in any directory that it is asked
+//! to open.
 //!
-//! Owns: how they are told apart. Never does: change anything in one.
+//! Owns: the signs by which databases of LevelDB and RocksDB are told apart. Never does: change a directory.
 
 #![allow(clippy::disallowed_methods, reason = "directories that are not a database of Windrow's")]
 
@@ -11,10 +11,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use windrow::{Error, ErrorKind, Result};
 
-/// Files that RocksDB has and LevelDB has not.
+/// Beginnings of file names that RocksDB has and LevelDB does not.
 const OF_ROCKSDB: [&str; 2] = ["IDENTITY", "OPTIONS-"];
 
-/// Refuses a directory that holds no database which this library reads.
+/// Refuses a directory that does not hold a database of this kind.
 pub(crate) fn check_source(kind: Kind, dir: &Path) -> Result<()> {
     let shown = dir.display();
     let mut head = Vec::new();

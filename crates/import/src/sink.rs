@@ -1,6 +1,6 @@
-//! From a keyspace into a database of LevelDB's or RocksDB's.
+//! Exports a keyspace into a new database of LevelDB or RocksDB.
 //!
-//! Owns: its handles. Never does: write to one that exists.
+//! Owns: the handles of the new database. Never does: write to a database that exists.
 
 #![allow(unsafe_code, reason = "functions of another language's library")]
 
@@ -13,10 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use windrow::{Error, Keyspace, ReadOptions, Result, Slice};
 
-/// Bytes of a batch.
+/// Bytes of keys and values at which a batch is written.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A new database of the library's, open for writing.
+/// A new database of the library, open for writing.
 struct Sink {
     calls: Calls,
     options: Handle,
@@ -80,12 +80,12 @@ fn pairs_of(keyspace: &Keyspace) -> impl Iterator<Item = Result<(Slice, Slice)>>
     keyspace.iter_with(ReadOptions { fill_cache: false, ..ReadOptions::default() })
 }
 
-/// Copies a keyspace, as it is now, to a new database in a directory, and compares. How many pairs there are.
-/// Times of expiry are left behind. `progress` as that of [`crate::import`].
+/// Copies a keyspace, as it is now, to a new database in a directory, and compares the two. Returns the number of
+/// pairs. Times of expiry are not copied. `progress` is called as by [`crate::import`].
 ///
 /// # Errors
 /// `NotSupported` for a keyspace of another order than the bytewise one, or without the library; `Io` with the
-/// library's words; `InvalidArgument` for a directory that is not empty; those of reading and of `progress`.
+/// library's words; `InvalidArgument` for a directory that is not empty; errors of reading and of `progress`.
 pub fn export(
     keyspace: &Keyspace,
     kind: Kind,

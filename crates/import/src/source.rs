@@ -1,6 +1,6 @@
-//! A database of another store's, open for reading.
+//! A database of another store, open for reading.
 //!
-//! Owns: its handles. Never does: write.
+//! Owns: the handles of the database. Never does: write a pair.
 
 #![allow(unsafe_code, reason = "functions of another language's library")]
 
@@ -11,13 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use windrow::{Error, Result};
 
-/// A database of LevelDB's or RocksDB's. LevelDB takes its lock, and writes what is in its log to a table; RocksDB
-/// opens for reading.
+/// A database of LevelDB or RocksDB. LevelDB takes the database's lock, and writes the records of the log to a table;
+/// RocksDB opens for reading only.
 pub struct Source {
     calls: Calls,
     options: Handle,
     db: Handle,
-    /// Column families: their names and handles; of LevelDB's one without a handle.
+    /// The names and handles of the column families. A database of LevelDB has one, without a handle.
     families: Vec<(String, Handle)>,
 }
 
@@ -25,9 +25,9 @@ impl Source {
     /// Opens the database in a directory.
     ///
     /// # Errors
-    /// `InvalidArgument` for a directory that is not such a database, in which nothing is touched; `NotSupported` if
-    /// the library is not on this machine; `Io` with its own words, above all where the database
-    /// is open or has an order of keys that the library does not know.
+    /// `InvalidArgument` for a directory that is not such a database (it is not touched); `NotSupported` if the library
+    /// is not on this machine; `Io` with the library's words, above all where the database is open or has an order of
+    /// keys that the library does not know.
     pub fn open(kind: Kind, dir: &Path) -> Result<Source> {
         check_source(kind, dir)?;
         let calls = Calls::load(kind)?;
@@ -60,7 +60,7 @@ impl Source {
             // SAFETY: `count` texts that end with a zero byte.
             .map(|at| unsafe { CStr::from_ptr(*names.add(at)) }.to_owned())
             .collect();
-        // SAFETY: the list is the library's, and is not used any more.
+        // SAFETY: the list came from the library, and is not used after this.
         unsafe { (families.list_destroy)(names, count) };
         let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
         let options = vec![self.options; count];
@@ -86,7 +86,7 @@ impl Source {
         Ok(())
     }
 
-    /// The names of its column families; of LevelDB's `default` alone.
+    /// The names of the column families. A database of LevelDB has `default` alone.
     pub fn names(&self) -> Vec<&str> {
         self.families.iter().map(|(name, _)| name.as_str()).collect()
     }
@@ -94,7 +94,7 @@ impl Source {
     /// Passes the pairs of a column family in the order of their keys.
     ///
     /// # Errors
-    /// The library's, for one a damaged table or operands of a merge operator that it does not know; those of `take`.
+    /// Errors of the library (a damaged table, or operands of a merge operator that it does not know) and of `take`.
     pub fn each(&self, name: &str, mut take: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         let mut entries = self.entries(name)?;
         while let Some((key, value)) = entries.next()? {
@@ -138,7 +138,7 @@ impl Drop for Source {
     }
 }
 
-/// An iterator of the library's.
+/// An iterator of the library.
 pub(crate) struct Entries<'a> {
     source: &'a Source,
     options: Handle,
@@ -147,11 +147,11 @@ pub(crate) struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// The next pair; the bytes are the iterator's until then.
+    /// Returns the next pair. The bytes are valid until the next call.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         let calls = &self.source.calls;
         if !std::mem::take(&mut self.is_first) {
-            // SAFETY: it is at an entry: `None` is said once, and nobody goes on behind it.
+            // SAFETY: it is at an entry: callers stop at the first `None`.
             unsafe { (calls.iter_next)(self.iterator) };
         }
         // SAFETY: an iterator of this library.
@@ -162,7 +162,7 @@ impl Entries<'_> {
         }
         let bytes = |of: unsafe extern "C" fn(Handle, *mut usize) -> *const c_char| -> &[u8] {
             let mut len = 0;
-            // SAFETY: it is at an entry, whose bytes stay until it is moved, which needs `&mut self`.
+            // SAFETY: it is at an entry, whose bytes stay until the iterator is moved, which needs `&mut self`.
             unsafe {
                 let first = of(self.iterator, &mut len);
                 if len == 0 { &[] } else { std::slice::from_raw_parts(first.cast(), len) }

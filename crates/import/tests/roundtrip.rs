@@ -1,4 +1,5 @@
-//! To LevelDB and back, where its library is on the machine. (tests/import/run.sh installs it, and RocksDB's.)
+//! Exports to LevelDB and imports from it, where its library is on the machine. (tests/import/run.sh installs it, and
+//! RocksDB's.)
 
 use std::path::Path;
 use windrow::{Db, Error, ErrorKind, Result};
@@ -8,7 +9,7 @@ fn go_on(_: Step, _: u64) -> Result<()> {
     Ok(())
 }
 
-/// A database of LevelDB's with `count` pairs; `None` without the library.
+/// Makes a database of LevelDB with `count` pairs; `None` without the library.
 fn exported(dir: &Path, count: u32) -> Option<()> {
     let db = Db::open(dir.join("ours")).unwrap();
     for n in 0..count {
@@ -62,7 +63,7 @@ fn one_that_is_stopped_leaves_nothing_and_goes_on() {
     assert_eq!(import(&source, &db, &mut go_on).unwrap()[0].pairs, 10_001);
 }
 
-/// The names in a directory and what is in the files.
+/// The names in a directory and the contents of the files.
 #[allow(clippy::disallowed_methods, reason = "directories of other programs")]
 fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
@@ -74,7 +75,7 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// LevelDB would make a lock and a log in each, and rename what is there.
+/// LevelDB would create a lock and a log in each, and rename files.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "directories of other programs")]
 fn nothing_is_touched_in_a_directory_of_another_program() {
