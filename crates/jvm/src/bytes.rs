@@ -1,6 +1,6 @@
-//! Keys and values that are read where Java keeps them: in direct buffers.
+//! Keys and values that are read in place, in direct buffers of Java.
 //!
-//! Owns: what is checked of a buffer. Never does: keep its address after the call.
+//! Owns: the checks of a buffer. Never does: keep its address after the call.
 
 use crate::failure::{Failure, Outcome};
 use crate::jvm::Env;
@@ -43,13 +43,14 @@ impl Direct {
         }
     }
 
-    /// The bytes. Java must not change them meanwhile, as `Keyspace` says.
+    /// The bytes. Java must not change them during the call, as the documentation of `Keyspace`
+    /// says.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the buffer is as large, and alive while the native method has a reference to it.
         unsafe { slice::from_raw_parts(self.address, self.len) }
     }
 
-    /// Writes as much as there is room for.
+    /// Writes the bytes that there is room for.
     pub(crate) fn fill(&mut self, bytes: &[u8]) {
         let len = bytes.len().min(self.len);
         // SAFETY: as above; Java's memory and the engine's do not overlap.

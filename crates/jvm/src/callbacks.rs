@@ -1,9 +1,9 @@
-//! Code of Java's that the engine calls, on whichever thread it is: orders of keys, merge operators, compaction
-//! filters, listeners.
+//! Java code that the engine calls, from any thread: orders of keys, merge operators, compaction filters, listeners.
 //!
-//! Bytes are copied for it: a buffer over memory of the engine's would outlive that memory in careless hands.
+//! Bytes are copied to Java arrays: Java code could keep a buffer over the engine's memory for longer than that memory
+//! lives.
 //!
-//! Owns: what an exception means to the engine. Never does: keep a result.
+//! Owns: the meaning of an exception to the engine. Never does: keep a result.
 
 use crate::edge::upcall;
 use crate::failure::Outcome;
@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow::{CompactionFilter, Comparator, Event, EventListener, FilterDecision, MergeOperator};
 
-/// An order: `KeyComparator.compare`.
+/// An order of keys: `KeyComparator.compare`.
 pub(crate) struct JavaComparator {
     pub(crate) name: String,
     pub(crate) object: Global,
@@ -32,7 +32,8 @@ impl Comparator for JavaComparator {
             let arguments = [object(&self.object), jvalue { l: a }, jvalue { l: b }];
             env.upcall_int(java()?.compare, &arguments)
         });
-        // Without an answer the keys have no order, and a wrong one would be kept: writing ends here.
+        // Without an answer the keys have no order, and a wrong order would reach the tables: the panic turns writing
+        // off.
         order.unwrap_or_else(|| panic!("the comparator `{}` has not answered", self.name)).cmp(&0)
     }
 
@@ -41,7 +42,7 @@ impl Comparator for JavaComparator {
     }
 }
 
-/// `MergeOperator`. One that throws says that the operands do not fit: nothing is lost by that.
+/// A `MergeOperator`. An exception counts as operands that do not fit; no operand is lost by that.
 pub(crate) struct JavaMergeOperator {
     pub(crate) name: String,
     pub(crate) object: Global,
@@ -72,7 +73,7 @@ impl MergeOperator for JavaMergeOperator {
     }
 }
 
-/// `CompactionFilter`. One that throws keeps the entry.
+/// A `CompactionFilter`. An exception keeps the entry.
 pub(crate) struct JavaFilter {
     pub(crate) name: String,
     pub(crate) object: Global,
@@ -99,7 +100,7 @@ impl CompactionFilter for JavaFilter {
     }
 }
 
-/// `Consumer<String>`, told of each event in words.
+/// A `Consumer<String>`, which receives each event as a sentence.
 pub(crate) struct JavaListener {
     pub(crate) object: Global,
     pub(crate) kept: Arc<Kept>,

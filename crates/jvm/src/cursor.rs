@@ -1,4 +1,4 @@
-//! Cursors, which are moved by hand.
+//! Cursors, which Java moves step by step.
 //!
 //! Owns: their table, and the native methods. Never does: write.
 
@@ -22,7 +22,8 @@ native! {
 }
 
 native! {
-    /// Moves, and returns the entry that it is at then, as a scan has one; null at none.
+    /// Moves the cursor, and returns the entry that it is at then, in the form of `scan.rs`; null
+    /// where it is at none.
     Java_org_windrow_Native_move(
         env, _owner: jobject, cursor: jlong, how: jint, key: jbyteArray
     ) -> jbyteArray {

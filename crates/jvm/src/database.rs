@@ -16,9 +16,9 @@ pub(crate) static SNAPSHOTS: Table<windrow::Snapshot> = Table::new("snapshot");
 
 pub(crate) struct Database {
     pub(crate) db: windrow::Db,
-    /// What its code in Java threw.
+    /// The exceptions that its callbacks in Java threw.
     pub(crate) kept: Arc<Kept>,
-    /// What it did in the background.
+    /// The counts of its background work.
     pub(crate) work: Arc<Work>,
 }
 
@@ -36,7 +36,8 @@ native! {
 }
 
 native! {
-    /// What was done, as numbers in the order of `RepairReport`, and what was wrong.
+    /// Repairs a database. Returns the report: its numbers in the order of `RepairReport`, then the
+    /// problems.
     Java_org_windrow_Native_repair(
         env, path: jstring, flags: jint, settings: jobjectArray, keyspace: jobjectArray,
         names: jobjectArray, components: jobjectArray
@@ -65,7 +66,7 @@ native! {
 }
 
 native! {
-    /// Closes it for all handles, and ends this one.
+    /// Closes the database for all handles, and ends this handle.
     Java_org_windrow_Native_close(_env, _owner: jobject, database: jlong) -> () {
         // A second close finds nothing.
         let Some(database) = DATABASES.remove(database) else { return Ok(()) };
@@ -74,7 +75,7 @@ native! {
 }
 
 native! {
-    /// Ends a handle that was forgotten. The last one closes the database.
+    /// Ends a handle that Java no longer refers to. The last handle closes the database.
     Java_org_windrow_Native_freeDatabase(_env, database: jlong) -> () {
         DATABASES.end(database)
     }
@@ -124,7 +125,7 @@ native! {
 }
 
 native! {
-    /// What is wrong.
+    /// Checks every checksum. Returns the problems.
     Java_org_windrow_Native_verify(env, _owner: jobject, database: jlong) -> jobjectArray {
         let report = DATABASES.get(database)?.db.verify()?;
         let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
@@ -139,7 +140,7 @@ native! {
 }
 
 native! {
-    /// The exception that turned writing off; null while it is on.
+    /// Returns the exception that turned writing off; null while it is on.
     Java_org_windrow_Native_writeError(env, _owner: jobject, database: jlong) -> jobject {
         let database = DATABASES.get(database)?;
         let Some(error) = database.db.write_error() else { return Ok(null_mut()) };
@@ -148,7 +149,7 @@ native! {
 }
 
 native! {
-    /// A panic, to test that none passes the edge.
+    /// Panics, to test that no panic passes the edge.
     Java_org_windrow_Native_panic(_env, _owner: jobject, database: jlong) -> () {
         let _database = DATABASES.get(database)?;
         panic!("it was asked for")

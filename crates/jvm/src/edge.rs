@@ -1,6 +1,6 @@
-//! The edge that no panic passes.
+//! The edge between Java and the engine, which no panic passes.
 //!
-//! Owns: what becomes of an error. Never does: word one.
+//! Owns: the conversion of an error or a panic to an exception. Never does: word an error.
 
 use crate::failure::{Failure, Outcome};
 use crate::jvm::{Env, java, with_env};
@@ -30,7 +30,7 @@ fn number(kind: ErrorKind) -> jint {
     }
 }
 
-/// What a native method returns where it throws. Java does not see it.
+/// The value that a native method returns where it throws. Java does not see it.
 pub(crate) trait Nothing {
     fn nothing() -> Self;
 }
@@ -63,7 +63,7 @@ impl Nothing for jobject {
     }
 }
 
-/// Runs a native method. An error, and a panic, is thrown when it returns.
+/// Runs a native method. An error or a panic becomes an exception, thrown when the method returns.
 pub(crate) fn edge<T: Nothing>(env: *mut JNIEnv, run: impl FnOnce(Env) -> Outcome<T>) -> T {
     let env = Env::new(env);
     kept::begin();
@@ -77,7 +77,7 @@ pub(crate) fn edge<T: Nothing>(env: *mut JNIEnv, run: impl FnOnce(Env) -> Outcom
 }
 
 /// A native method of `org.windrow.Native`. The object that owns the handle is an argument of most, so that it is not
-/// collected, and its handle closed, while the method runs.
+/// collected, which would close its handle, while the method runs.
 macro_rules! native {
     ($(#[$doc:meta])* $name:ident($env:ident $(, $argument:ident: $type:ty)*) -> $returned:ty $body:block) => {
         $(#[$doc])*
@@ -94,9 +94,9 @@ macro_rules! native {
 }
 pub(crate) use native;
 
-/// Returns as `run` does; of a panic, an error.
+/// Runs `run`, and turns a panic into an error.
 pub(crate) fn contained<T>(run: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    // The engine judges what a panic leaves behind: it turns writing off.
+    // Unwind safety is the engine's concern: it turns writing off after a panic.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text =
@@ -113,13 +113,13 @@ fn throw(env: Env, failure: &Failure) {
         Failure::Windrow(error) => (number(error.kind()), error.to_string()),
     };
     let exception = exception(env, kind, &message, kept::of_this_call().as_deref());
-    // Where there is no memory for an exception, what the JVM threw for that is pending.
+    // Without memory for the exception, the one that the JVM threw for that is pending.
     if let Ok(exception) = exception {
         env.throw(exception);
     }
 }
 
-/// The exception for an error that a database has kept; it is not thrown.
+/// Returns the exception for an error that a database has kept, without throwing it.
 pub(crate) fn exception_of(
     env: Env,
     error: &Error,
@@ -141,13 +141,13 @@ fn exception(
     if exception.is_null() { Err(Failure::Pending) } else { Ok(exception) }
 }
 
-/// Calls code of Java's, from whatever thread this is. What it throws is kept: for the exception of the native method
-/// that this is in, and in `kept`.
+/// Calls Java code, from any thread. An exception that it throws is kept in `kept`, and for the exception of the native
+/// method that this call is part of.
 pub(crate) fn upcall<T>(kept: &kept::Kept, run: impl FnOnce(Env) -> Outcome<T>) -> Option<T> {
     let result = with_env(|env| {
         let result = env.in_frame(|env| {
             let result = run(env);
-            // With the frame, since what it threw may be in it.
+            // Inside the frame, since the exception may be one of its references.
             if keep(env, kept) { Err(Failure::Pending) } else { result }
         });
         if result.is_err() {
@@ -158,7 +158,7 @@ pub(crate) fn upcall<T>(kept: &kept::Kept, run: impl FnOnce(Env) -> Outcome<T>) 
     result.ok()
 }
 
-/// Keeps what was thrown; whether something was.
+/// Keeps the pending exception. Returns whether there was one.
 fn keep(env: Env, kept: &kept::Kept) -> bool {
     let thrown = env.caught();
     let has_thrown = thrown.is_some();

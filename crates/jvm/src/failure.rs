@@ -1,11 +1,11 @@
-//! Why a native method fails.
+//! The failures of a native method.
 //!
 //! Owns: the cases. Never does: throw.
 
 use std::borrow::Cow;
 use windrow::{Error, ErrorKind};
 
-/// Why a native method returns nothing.
+/// The reason why a native method returns no value.
 pub(crate) enum Failure {
     /// The engine's error.
     Windrow(Error),
@@ -15,7 +15,7 @@ pub(crate) enum Failure {
     Pending,
 }
 
-/// What a native method comes to.
+/// The result of a native method.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -25,12 +25,12 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// A defect.
+    /// A defect of this crate.
     pub(crate) fn internal(text: impl Into<Cow<'static, str>>) -> Failure {
         Failure::Windrow(Error::new(ErrorKind::Internal, text))
     }
 
-    /// More bytes than an array of Java's has.
+    /// A value of more bytes than a Java array can hold.
     pub(crate) fn too_long(bytes: usize) -> Failure {
         let text =
             format!("{bytes} bytes are more than an array of Java's holds: read less at once");

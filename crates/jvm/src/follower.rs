@@ -33,7 +33,7 @@ native! {
 }
 
 native! {
-    /// The database as of the last refresh, which stays as it is.
+    /// Returns the database as of the last refresh. Later refreshes do not change it.
     Java_org_windrow_Native_followed(_env, _owner: jobject, follower: jlong) -> jlong {
         let following = FOLLOWERS.get(follower)?;
         let (kept, work) = (following.kept.clone(), following.work.clone());

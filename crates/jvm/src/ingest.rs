@@ -23,8 +23,8 @@ native! {
 }
 
 native! {
-    /// Adds entries: of each the lengths of key and value, the key, the value. One that is refused ends it: Java has
-    /// gone on meanwhile, and would not know which it was.
+    /// Adds entries: for each, the lengths of key and value, the key, the value. A refused entry ends the ingestion:
+    /// Java has added others in the meantime, and could not tell which one was refused.
     Java_org_windrow_Native_ingestOn(
         env, _owner: jobject, ingest: jlong, entries: jbyteArray, len: jint
     ) -> () {
@@ -43,7 +43,7 @@ native! {
 }
 
 native! {
-    /// Adds all of it to the keyspace, at once and durably. How many entries.
+    /// Adds all entries to the keyspace, at once and durably. Returns their number.
     Java_org_windrow_Native_ingestFinish(_env, _owner: jobject, ingest: jlong) -> jlong {
         let ingest = INGESTS.get(ingest)?.with(|held| held.take().ok_or_else(ended))?;
         Ok(ingest.finish()?.entries as jlong)

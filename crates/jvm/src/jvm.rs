@@ -1,6 +1,6 @@
-//! The JVM as native code sees it: a dozen of its functions, as safe ones.
+//! The JVM's native interface: safe wrappers of the functions that this crate uses.
 //!
-//! Owns: every call through the JVM's tables. Never does: know what Windrow is.
+//! Owns: every call through the JVM's function tables. Never does: call Windrow.
 
 use crate::failure::{Failure, Outcome};
 use jni_sys::{
@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-/// The calling thread's table of functions, for as long as a native method or a call back runs.
+/// The calling thread's table of functions, valid while a native method or a callback runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Env(*mut JNIEnv);
 
@@ -35,7 +35,7 @@ impl Env {
         Env(env)
     }
 
-    /// Runs with the bytes of an array, which are copied first: Java may change it, and move it, meanwhile.
+    /// Runs with a copy of an array's bytes: Java may change the array, and move it, meanwhile.
     pub(crate) fn with_bytes<T>(
         self,
         what: &'static str,
@@ -55,7 +55,7 @@ impl Env {
         run(unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), len) })
     }
 
-    /// The bytes of an array; `None` of null.
+    /// The bytes of an array; `None` for null.
     pub(crate) fn bytes(self, array: jbyteArray) -> Option<Vec<u8>> {
         (!array.is_null()).then(|| self.copy(array, self.len(array)))
     }
@@ -77,7 +77,7 @@ impl Env {
         usize::try_from(call!(self, GetArrayLength, array)).unwrap_or(0)
     }
 
-    /// Reads as many bytes as there is room for, which the array has at the least.
+    /// Fills `room` from the array, which has at least that many bytes.
     fn read(self, array: jbyteArray, room: &mut [MaybeUninit<u8>]) {
         call!(self, GetByteArrayRegion, array, 0, room.len() as jint, room.as_mut_ptr().cast());
     }
@@ -93,7 +93,7 @@ impl Env {
         Ok(array)
     }
 
-    /// The same, or null for `None`.
+    /// A new array with these bytes, or null for `None`.
     pub(crate) fn new_bytes_or_null(self, bytes: Option<impl AsRef<[u8]>>) -> Outcome<jbyteArray> {
         bytes.map_or(Ok(null_mut()), |bytes| self.new_bytes(bytes.as_ref()))
     }
@@ -105,7 +105,7 @@ impl Env {
         (!address.is_null()).then_some((address.cast(), capacity))
     }
 
-    /// A string; `None` of null.
+    /// A string; `None` for null.
     pub(crate) fn string(self, string: jstring) -> Option<String> {
         if string.is_null() {
             return None;
@@ -172,7 +172,7 @@ impl Env {
         self.new_objects(class, arrays.len(), |at| self.new_bytes_or_null(arrays[at].as_ref()))
     }
 
-    /// A reference that lasts as long as this thread's frame, or what the JVM threw where it is null.
+    /// The object that the JVM made; a null means that the JVM threw.
     fn made(self, object: jobject) -> Outcome<jobject> {
         if object.is_null() { Err(Failure::Pending) } else { Ok(object) }
     }
@@ -182,27 +182,27 @@ impl Env {
         call!(self, DeleteLocalRef, object);
     }
 
-    /// A reference for any thread, for as long as it lives.
+    /// A global reference, which any thread may use until it is dropped.
     pub(crate) fn global(self, object: jobject) -> Global {
         Global(call!(self, NewGlobalRef, object))
     }
 
-    /// A local reference to the same.
+    /// A local reference to the object of a global one.
     pub(crate) fn local(self, global: &Global) -> jobject {
         call!(self, NewLocalRef, global.0)
     }
 
-    /// Throws when the native method returns.
+    /// Makes the exception pending: it is thrown when the native method returns.
     pub(crate) fn throw(self, exception: jthrowable) {
         call!(self, Throw, exception);
     }
 
-    /// Whether a call threw.
+    /// Whether an exception is pending.
     pub(crate) fn is_throwing(self) -> bool {
         call!(self, ExceptionCheck)
     }
 
-    /// What a call threw, which is over with that.
+    /// Takes the pending exception, which is not thrown then.
     pub(crate) fn caught(self) -> Option<Global> {
         if !self.is_throwing() {
             return None;
@@ -236,13 +236,13 @@ impl Env {
         self.returned(call!(self, CallStaticIntMethodA, class, method.0, arguments.as_ptr()))
     }
 
-    /// What a method of Java's has returned, unless it threw.
+    /// The value that a Java method returned, unless it threw.
     fn returned<T>(self, value: T) -> Outcome<T> {
         if self.is_throwing() { Err(Failure::Pending) } else { Ok(value) }
     }
 
-    /// Runs with a frame of local references of its own: a thread of the engine never returns to Java, which would free
-    /// them.
+    /// Runs with its own frame of local references: a thread of the engine never returns to Java, so that nothing else
+    /// would free them.
     pub(crate) fn in_frame<T>(self, run: impl FnOnce(Env) -> Outcome<T>) -> Outcome<T> {
         if call!(self, PushLocalFrame, 16) != JNI_OK {
             return Err(Failure::Pending);
@@ -253,10 +253,10 @@ impl Env {
     }
 }
 
-/// A reference to an object for any thread.
+/// A global reference to an object, for any thread.
 pub(crate) struct Global(jobject);
 
-// SAFETY: `jni.h` has global references for this: any thread may use and free them.
+// SAFETY: `jni.h` allows any thread to use and free a global reference.
 unsafe impl Send for Global {}
 // SAFETY: as above; it cannot be changed.
 unsafe impl Sync for Global {}
@@ -270,7 +270,7 @@ impl Global {
 
 impl Drop for Global {
     fn drop(&mut self) {
-        // At the JVM's end nobody can be attached, and nothing is left to be freed.
+        // At the JVM's end no thread can be attached, and there is nothing left to free.
         let _ = with_env(|env| {
             call!(env, DeleteGlobalRef, self.0);
             Ok(())
@@ -278,7 +278,7 @@ impl Drop for Global {
     }
 }
 
-/// A static method of `Upcalls`, which lives as long as the library is loaded.
+/// A static method of `Upcalls`, valid as long as the library is loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Method(jmethodID);
 
@@ -287,8 +287,8 @@ unsafe impl Send for Method {}
 // SAFETY: as above.
 unsafe impl Sync for Method {}
 
-/// What is looked up once, when the library is loaded: later, on a thread of the engine, the JVM would look for
-/// classes in the wrong loader.
+/// The classes and methods that are looked up once, when the library is loaded: later, on a thread of the engine, the
+/// JVM would search the wrong class loader.
 pub(crate) struct Java {
     vm: Vm,
     upcalls: Global,
@@ -311,14 +311,14 @@ pub(crate) struct Java {
 
 struct Vm(*mut JavaVM);
 
-// SAFETY: `jni.h` has one of these for all threads.
+// SAFETY: `jni.h` has one JVM pointer for all threads.
 unsafe impl Send for Vm {}
 // SAFETY: as above.
 unsafe impl Sync for Vm {}
 
 static JAVA: OnceLock<Java> = OnceLock::new();
 
-/// What was looked up when the library was loaded.
+/// Returns the classes and methods that were looked up when the library was loaded.
 pub(crate) fn java() -> Outcome<&'static Java> {
     JAVA.get()
         .ok_or_else(|| Failure::internal("the library was not loaded by `org.windrow.Native`"))
@@ -333,7 +333,7 @@ pub extern "system" fn JNI_OnLoad(vm: *mut JavaVM, _reserved: *mut c_void) -> ji
             let _ = JAVA.set(java);
             JNI_VERSION_1_8
         }
-        // What could not be found is pending, and `System.load` throws it.
+        // The JVM's exception for the missing name is pending, and `System.load` throws it.
         Err(_) => jni_sys::JNI_ERR,
     }
 }
@@ -358,7 +358,7 @@ fn look_up(vm: *mut JavaVM, env: Env) -> Outcome<Java> {
     })
 }
 
-/// The calling thread's table, if it is attached.
+/// The calling thread's table, if the thread is attached.
 fn env_of(vm: *mut JavaVM) -> Option<Env> {
     let mut env: *mut c_void = null_mut();
     // SAFETY: the JVM gave `vm`, and writes one pointer.
@@ -366,7 +366,7 @@ fn env_of(vm: *mut JavaVM) -> Option<Env> {
     (result == JNI_OK).then_some(Env(env.cast()))
 }
 
-/// Attached by this library, until the thread ends.
+/// A thread that this library attached, detached when the thread ends.
 struct Attached(*mut JavaVM);
 
 impl Drop for Attached {
@@ -380,21 +380,21 @@ thread_local! {
     static ATTACHED: std::cell::RefCell<Option<Attached>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Runs with the calling thread's table. A thread of the engine becomes a daemon of the JVM's first, for whose end
-/// that does not wait.
+/// Runs with the calling thread's table. A thread of the engine is first attached as a daemon, whose end the JVM does
+/// not wait for.
 pub(crate) fn with_env<T>(run: impl FnOnce(Env) -> Outcome<T>) -> Outcome<T> {
     let vm = java()?.vm.0;
     let mut env: *mut c_void = null_mut();
     // SAFETY: the JVM gave `vm`, and writes one pointer.
     let result = unsafe { ((**vm).v1_4.GetEnv)(vm, &mut env, JNI_VERSION_1_8) };
     if result == JNI_EDETACHED {
-        // SAFETY: as above; no arguments is what null says.
+        // SAFETY: as above; null means no arguments.
         let attached =
             unsafe { ((**vm).v1_4.AttachCurrentThreadAsDaemon)(vm, &mut env, null_mut()) };
         if attached != JNI_OK {
             return Err(Failure::internal("the JVM takes no more threads: it is ending"));
         }
-        // At the very end of a thread nothing is kept any more: it stays attached then, and the JVM ends without it.
+        // At the very end of a thread its thread-locals are gone: it stays attached then, and the JVM ends without it.
         let _ = ATTACHED.try_with(|kept| *kept.borrow_mut() = Some(Attached(vm)));
     } else if result != JNI_OK {
         return Err(Failure::internal("the JVM has not version 1.8 of its native interface"));

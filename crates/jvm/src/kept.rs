@@ -1,10 +1,10 @@
-//! What code of Java's threw while the engine called it.
+//! Exceptions that Java code threw while the engine called it.
 //!
-//! A comparator or merge operator runs somewhere inside of the engine, which passes no exception on. It becomes the
-//! cause of the exception that the native method throws, if it is on the same thread, and of the one that says why a
-//! database's writing is off.
+//! A comparator or merge operator runs inside the engine, which passes no exception on. The exception becomes the cause
+//! of the one that the native method throws, if that is on the same thread, and of the one that says why a database's
+//! writing is off.
 //!
-//! Owns: the two places. Never does: throw.
+//! Owns: the two places that keep an exception, the thread's and the database's. Never does: throw.
 
 #![allow(clippy::disallowed_types, reason = "held for a moment, by code that calls nobody")]
 
@@ -16,18 +16,18 @@ thread_local! {
     static OF_THIS_CALL: RefCell<Option<Arc<Global>>> = const { RefCell::new(None) };
 }
 
-/// A native method begins: what was kept for another one is none of its business.
+/// Begins a native method: drops the exception that an earlier method on this thread left.
 pub(crate) fn begin() {
     let before = OF_THIS_CALL.with(|kept| kept.borrow_mut().take());
     drop(before);
 }
 
-/// What was thrown since the native method began.
+/// Takes the exception that a callback threw since the native method began.
 pub(crate) fn of_this_call() -> Option<Arc<Global>> {
     OF_THIS_CALL.with(|kept| kept.borrow_mut().take())
 }
 
-/// What the code of one database threw last.
+/// The exception that the callbacks of one database threw last.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Option<Arc<Global>>>);
 

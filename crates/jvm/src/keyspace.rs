@@ -1,4 +1,4 @@
-//! Keyspaces as a whole.
+//! Operations on whole keyspaces.
 //!
 //! Owns: their table, and the native methods. Never does: read or write a key.
 
@@ -13,7 +13,7 @@ use windrow::Keyspace;
 pub(crate) static KEYSPACES: Table<Keyspace> = Table::new("keyspace");
 
 native! {
-    /// The keyspace of a name, made where there is none.
+    /// Returns the keyspace of a name, which is created if it does not exist.
     Java_org_windrow_Native_keyspace(
         env, _owner: jobject, database: jlong, name: jstring, options: jobjectArray
     ) -> jlong {
@@ -25,7 +25,7 @@ native! {
 }
 
 native! {
-    /// The keyspace of a name; 0 where there is none.
+    /// Returns the keyspace of a name; 0 if it does not exist.
     Java_org_windrow_Native_findKeyspace(env, _owner: jobject, database: jlong, name: jstring) -> jlong {
         let database = DATABASES.get(database)?;
         let name = env.string(name).unwrap_or_default();
@@ -53,7 +53,7 @@ native! {
 }
 
 native! {
-    /// The same keyspace, by a handle whose writes are on the device when they return.
+    /// Returns a second handle of the keyspace, whose writes are on the device when they return.
     Java_org_windrow_Native_synced(_env, _owner: jobject, keyspace: jlong) -> jlong {
         KEYSPACES.add(KEYSPACES.get(keyspace)?.synced())
     }
@@ -79,7 +79,7 @@ native! {
 }
 
 native! {
-    /// Stores settings with the keyspace: those that are given, in the place of all before.
+    /// Stores settings with the keyspace. The given ones replace all that were stored before.
     Java_org_windrow_Native_configure(env, _owner: jobject, keyspace: jlong, options: jobjectArray) -> () {
         let keyspace = KEYSPACES.get(keyspace)?;
         Ok(keyspace.configure(keyspace_options(&env.strings(options))?.settings)?)
@@ -135,7 +135,7 @@ native! {
     }
 }
 
-/// From a key to before another, either may be missing.
+/// The range from a key to before another; either may be missing.
 pub(crate) fn range<'a>(
     from: &'a Option<Vec<u8>>,
     to: &'a Option<Vec<u8>>,

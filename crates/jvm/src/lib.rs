@@ -1,13 +1,14 @@
 //! Windrow for the JVM: the native methods of the class `org.windrow.Native`, which the Maven project in `java` builds on.
 //!
-//! A handle that Java holds is a number, which a table here resolves (`table.rs`): one that was closed, or never was,
-//! is an exception whatever thread uses it. Every native method runs in [`edge::edge`], which no panic passes.
+//! A handle that Java holds is a number, which a table resolves (`table.rs`): a number whose handle is closed, or that
+//! was never given out, is an exception, on any thread. Every native method runs in [`edge::edge`], which no panic
+//! passes.
 //!
-//! Owns: how types and errors pass between them. Never does: anything that the library in Rust does not.
+//! Owns: the conversion of types and errors. Never does: anything that the library in Rust does not.
 
-// Java knows each of the native methods by its place in one file, and has as many arguments for it as it takes.
+// The native methods are declared in one Java class, with flat argument lists.
 #![allow(clippy::too_many_arguments)]
-// The JVM finds them by names that it makes of Java's.
+// The JVM finds native methods by names that it derives from Java's.
 #![allow(non_snake_case)]
 
 mod bytes;

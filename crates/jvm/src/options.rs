@@ -1,6 +1,6 @@
-//! Options as Java passes them: names and values in turns.
+//! Options as Java passes them: an array of alternating names and values.
 //!
-//! Owns: which words are no settings. Never does: know a setting's name: the engine does.
+//! Owns: the words that are not settings. Never does: know a setting's name; the engine does.
 
 use crate::callbacks::{JavaComparator, JavaFilter, JavaListener, JavaMergeOperator};
 use crate::failure::Outcome;
@@ -17,12 +17,12 @@ const CREATE_IF_MISSING: jint = 1;
 const ERROR_IF_EXISTS: jint = 2;
 const READ_ONLY: jint = 4;
 
-/// The options of a database, as `Native.open` has them, and what its code throws.
+/// The options of a database, as the arguments of `Native.open`.
 pub(crate) struct Given {
     pub(crate) flags: jint,
     /// Settings.
     pub(crate) settings: jobjectArray,
-    /// Of the default keyspace.
+    /// Options of the default keyspace.
     pub(crate) keyspace: jobjectArray,
     /// A component's kind and its name: `comparator`, `merge`, `filter` (of the keyspace of that name), `listener`.
     pub(crate) names: jobjectArray,

@@ -1,6 +1,6 @@
-//! Reading one key, or some.
+//! Reads of one key or of several.
 //!
-//! Owns: the native methods. Never does: keep what it reads.
+//! Owns: the native methods. Never does: keep a value.
 
 use crate::bytes::Direct;
 use crate::database::SNAPSHOTS;
@@ -10,10 +10,10 @@ use jni_sys::{jbyteArray, jint, jlong, jobject, jobjectArray};
 use std::ptr::null_mut;
 use windrow::{Slice, Ttl};
 
-/// `getDirect` where there is no such key.
+/// The result of `getDirect` for an absent key.
 const NO_KEY: jint = -1;
 
-/// `ttl` where there is no such key, and where it never expires.
+/// The results of `ttl` for an absent key, and for one that never expires.
 const TTL_NO_KEY: jlong = -2;
 const TTL_FOREVER: jlong = -1;
 
@@ -35,7 +35,7 @@ native! {
 }
 
 native! {
-    /// The length of the value, which is in the buffer as far as it fits; [`NO_KEY`].
+    /// Writes the value to the buffer as far as it fits. Returns its full length, or [`NO_KEY`].
     Java_org_windrow_Native_getDirect(
         env, _owner: jobject, keyspace: jlong,
         key: jobject, key_at: jint, key_len: jint, value: jobject, value_at: jint, value_len: jint
@@ -57,7 +57,8 @@ native! {
 }
 
 native! {
-    /// The values of some keys, null where there is none; as of a snapshot, if it is not 0.
+    /// Returns the values of several keys, null for each absent one; as of a snapshot, if it is not
+    /// 0.
     Java_org_windrow_Native_getAll(
         env, _owner: jobject, keyspace: jlong, snapshot: jlong, keys: jobjectArray
     ) -> jobjectArray {
@@ -77,7 +78,7 @@ native! {
 }
 
 native! {
-    /// The first entry, or the last one: its key and its value; null if there is none.
+    /// Returns the key and value of the first entry, or of the last one; null if there is none.
     Java_org_windrow_Native_end(
         env, _owner: jobject, keyspace: jlong, last: bool, pop: bool
     ) -> jobjectArray {

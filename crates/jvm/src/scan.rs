@@ -1,10 +1,9 @@
-//! Scans, in chunks of many entries: a call from Java costs more than a step of an iterator.
+//! Scans in chunks of many entries: a call from Java costs more than a step of an iterator.
 //!
-//! A chunk is an array of Java's: the scan's number (8 bytes, 0 where nothing follows), and of each entry the lengths
-//! of its key and its value, the key, the value; numbers are little-endian. A scan that ends in its first chunk has no
-//! handle at all.
+//! A chunk is a Java array: the scan's number (8 bytes, 0 in the last chunk), and for each entry the lengths of its key
+//! and its value, the key, the value; numbers are little-endian. A scan that ends in its first chunk has no handle.
 //!
-//! Owns: their table, how much is read at once, the native methods. Never does: write.
+//! Owns: the table of scans, the form and the size of a chunk, the native methods. Never does: write.
 
 use crate::database::SNAPSHOTS;
 use crate::edge::native;
@@ -22,12 +21,12 @@ const REVERSE: jint = 1;
 const PASS_CACHE_BY: jint = 2;
 const KEYS_ONLY: jint = 4;
 
-/// Bytes of the first chunk, so that one who wants the first entries only waits for these; each is twice the one
-/// before, so that half of all that is read is wanted at the least.
+/// Bytes of the first chunk: few, so that a caller who wants only the first entries waits for these alone. Each chunk
+/// is twice the one before, so that at least half of the entries read are wanted.
 const FIRST_BYTES: usize = 2 << 10;
 const MOST_BYTES: usize = 64 << 10;
 
-/// A scan of this many entries at most says so, and is read at once.
+/// A scan whose limit is at most this many entries is read in chunks of full size from the start.
 const FEW: usize = 1 << 10;
 
 enum Entries {
@@ -38,10 +37,10 @@ enum Entries {
 struct Scan {
     entries: Entries,
     reverse: bool,
-    /// How many more entries are wanted.
+    /// The number of entries that are still wanted.
     wanted: usize,
     next_bytes: usize,
-    /// Came behind entries that Java has been given first.
+    /// An error that follows entries which Java gets first.
     failed: Option<Error>,
 }
 
@@ -56,12 +55,12 @@ impl Scan {
         }
     }
 
-    /// Reads a chunk behind 8 bytes for the number; whether there may be another.
+    /// Reads a chunk after 8 bytes for the number. Returns whether there may be another.
     fn chunk(&mut self, chunk: &mut Vec<u8>) -> Outcome<bool> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        // Of a few that are wanted, no chunk is cut short.
+        // A scan with a small limit gets chunks of full size.
         let room = if self.wanted <= FEW { MOST_BYTES } else { self.next_bytes };
         self.next_bytes = (room * 2).min(MOST_BYTES);
         chunk.reserve(self.next_bytes.min(room));
@@ -85,7 +84,7 @@ impl Scan {
     }
 }
 
-/// Appends an entry as Java reads it.
+/// Appends an entry in the form that Java reads.
 pub(crate) fn put_entry(chunk: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     chunk.extend_from_slice(&(key.len() as u32).to_le_bytes());
     chunk.extend_from_slice(&(value.len() as u32).to_le_bytes());
@@ -93,7 +92,7 @@ pub(crate) fn put_entry(chunk: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     chunk.extend_from_slice(value);
 }
 
-/// What a scan or cursor of Java's goes over.
+/// Returns the options of a scan or cursor: its range, snapshot and use of the cache.
 pub(crate) fn read_options(
     env: Env,
     from: jbyteArray,
@@ -115,8 +114,8 @@ pub(crate) fn read_options(
 }
 
 native! {
-    /// Begins a scan from a key, to before another, of `limit` entries at most (-1: all), of a snapshot if that is not 0.
-    /// Its first chunk.
+    /// Begins a scan from a key to before another, of at most `limit` entries (-1: all), of a snapshot if that is not
+    /// 0. Returns its first chunk.
     Java_org_windrow_Native_scan(
         env, _owner: jobject, keyspace: jlong, from: jbyteArray, to: jbyteArray, flags: jint, limit: jint, snapshot: jlong
     ) -> jbyteArray {
@@ -135,13 +134,13 @@ native! {
         }
         let number = SCANS.add(Alone::new(scan))?;
         chunk[..8].copy_from_slice(&number.to_le_bytes());
-        // Java would never know the number.
+        // Without the chunk Java does not know the number.
         env.new_bytes(&chunk).inspect_err(|_| drop(SCANS.remove(number)))
     }
 }
 
 native! {
-    /// The next chunk.
+    /// Returns the next chunk.
     Java_org_windrow_Native_scanOn(env, _owner: jobject, scan: jlong) -> jbyteArray {
         let held = SCANS.get(scan)?;
         let mut chunk = Vec::new();

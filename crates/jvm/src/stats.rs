@@ -1,6 +1,6 @@
 //! Statistics.
 //!
-//! Owns: how a tree of them becomes rows. Never does: count.
+//! Owns: the conversion of a tree of statistics to rows. Never does: count.
 
 use crate::database::DATABASES;
 use crate::edge::native;
@@ -9,7 +9,7 @@ use jni_sys::{jlong, jobject, jobjectArray, jstring};
 use serde_json::Value;
 
 native! {
-    /// The statistics as JSON, or as a table for people.
+    /// Returns the statistics as JSON, or as a table for people.
     Java_org_windrow_Native_stats(env, _owner: jobject, database: jlong, json: bool) -> jstring {
         let stats = DATABASES.get(database)?.db.stats();
         env.new_string(&if json { stats.to_json() } else { stats.to_string() })
@@ -17,7 +17,8 @@ native! {
 }
 
 native! {
-    /// The statistics as names and numbers in turns: `memory.cache_bytes`, `levels.0.bytes`.
+    /// Returns the statistics as alternating names and numbers: `memory.cache_bytes`,
+    /// `levels.0.bytes`.
     Java_org_windrow_Native_statsRows(env, _owner: jobject, database: jlong) -> jobjectArray {
         let database = DATABASES.get(database)?;
         let json = database.db.stats().to_json();
@@ -30,7 +31,8 @@ native! {
     }
 }
 
-/// Elements that have a name are called by it, others by their place.
+/// Adds the rows of a value. Array elements that have a name are called by it, others by their
+/// index.
 fn add_rows(rows: &mut Vec<String>, name: &str, value: &Value) {
     let below =
         |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };

@@ -1,13 +1,13 @@
 //! Tables of live handles.
 //!
-//! Java holds a number: which slot of a table, and which of those that were in it one after the other. A number whose
-//! handle was closed finds another generation in the slot, or nothing, and is an error, not a pointer to freed memory.
-//! So it is whichever thread closes it, and when: who found the handle before keeps it until its call returns.
+//! Java holds a number: the slot of a table, and the generation of the handle in that slot. A number whose handle was
+//! closed finds another generation in the slot, or nothing, and is an error, not a pointer to freed memory. This holds
+//! whichever thread closes the handle, and when: a call that found the handle before keeps it until the call returns.
 //!
-//! Rejected: a pointer with a flag in Java. Between a thread's look at the flag and its use of the pointer another one
-//! may close the handle, unless every call takes a lock, which a close then waits for.
+//! Rejected: a pointer with a flag in Java. Between a thread's check of the flag and its use of the pointer another
+//! thread may close the handle, unless every call takes a lock, which a close then waits for.
 //!
-//! Owns: the slots. Never does: know what is in them.
+//! Owns: the slots. Never does: use a handle.
 
 #![allow(clippy::disallowed_types, reason = "live for a moment, by code that calls nobody")]
 
@@ -16,19 +16,19 @@ use jni_sys::jlong;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use windrow::{Error, ErrorKind};
 
-/// Slots are made this many at once, and never given back.
+/// The number of slots that are allocated at once. They are never freed.
 const CHUNK: usize = 256;
 const CHUNKS: usize = 4096;
 
 /// Handles of one kind.
 pub(crate) struct Table<T> {
-    /// What they are called in messages.
+    /// The name of the kind in messages.
     what: &'static str,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     free: Mutex<Free>,
 }
 
-/// On two cache lines of its own: threads that use other handles do not wait for it.
+/// A slot has two cache lines to itself, so that threads with different handles do not share a line.
 #[repr(align(128))]
 struct Slot<T>(RwLock<Live<T>>);
 
@@ -39,7 +39,7 @@ struct Live<T> {
 
 struct Free {
     slots: Vec<u32>,
-    /// The first slot that nothing was in.
+    /// The first slot that was never used.
     next: u32,
 }
 
@@ -49,7 +49,7 @@ impl<T> Table<T> {
         Table { what, chunks: [const { OnceLock::new() }; CHUNKS], free }
     }
 
-    /// Puts a handle in; the number for Java, which is not 0.
+    /// Adds a handle. Returns its number for Java, which is not 0.
     pub(crate) fn add(&self, handle: T) -> Outcome<jlong> {
         let at = self.take_slot()?;
         let slot = &self.chunk(at)[at as usize % CHUNK];
@@ -83,7 +83,7 @@ impl<T> Table<T> {
         Some((&chunk[at % CHUNK], (number >> 32) as u32))
     }
 
-    /// The handle of a number.
+    /// Returns the handle of a number.
     ///
     /// # Errors
     /// `Closed`.
@@ -105,7 +105,7 @@ impl<T> Table<T> {
         Error::new(ErrorKind::Closed, format!("the {} is closed", self.what)).into()
     }
 
-    /// Takes a handle out; a second time it is nothing.
+    /// Removes a handle and returns it; `None` where it was removed before.
     pub(crate) fn remove(&self, number: jlong) -> Option<Arc<T>> {
         let (slot, generation) = self.slot(number)?;
         let mut live = slot.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,8 @@ impl<T> Table<T> {
     }
 }
 
-/// What one thread uses at a time. Another one is refused, and does not wait: the one before may be waiting for it.
+/// A value that one thread uses at a time. A second thread is refused instead of waiting: the first may be waiting for
+/// the second.
 pub(crate) struct Alone<T>(Mutex<T>);
 
 impl<T> Alone<T> {
@@ -138,7 +139,7 @@ impl<T> Alone<T> {
     }
 
     /// # Errors
-    /// `Busy`; what `run` says.
+    /// `Busy` while another thread uses it; errors of `run`.
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut T) -> Outcome<R>) -> Outcome<R> {
         use std::sync::TryLockError;
         match self.0.try_lock() {

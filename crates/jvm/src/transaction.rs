@@ -1,6 +1,6 @@
 //! Transactions.
 //!
-//! Owns: their table, and the native methods. Never does: run anything again: `Db.transact` in Java does.
+//! Owns: their table, and the native methods. Never does: run anything again; `Db.transact` in Java does.
 
 use crate::database::DATABASES;
 use crate::edge::native;
@@ -49,7 +49,7 @@ native! {
 }
 
 native! {
-    /// The value that the transaction sees; `lock`: 0 none, 1 for update, 2 for share.
+    /// Returns the value that the transaction sees; `lock`: 0 none, 1 for update, 2 for share.
     Java_org_windrow_Native_transactionGet(
         env, _owner: jobject, transaction: jlong, keyspace: jlong, key: jbyteArray, lock: jint
     ) -> jbyteArray {
@@ -66,7 +66,7 @@ native! {
 }
 
 native! {
-    /// Writes: the operations by their numbers in `Batch`.
+    /// Adds a write; `operation` is the number that `Batch` gives it.
     Java_org_windrow_Native_transactionWrite(
         env, _owner: jobject, transaction: jlong, operation: jint,
         keyspace: jlong, key: jbyteArray, value: jbyteArray, ttl_ms: jlong
@@ -86,7 +86,7 @@ native! {
 }
 
 native! {
-    /// The entries of a range, `limit` at most, in the form of a chunk of a scan that ends with it.
+    /// Returns the entries of a range, `limit` at most, in the form of a scan's last chunk.
     Java_org_windrow_Native_transactionScan(
         env, _owner: jobject, transaction: jlong, keyspace: jlong,
         from: jbyteArray, to: jbyteArray, reverse: bool, limit: jint

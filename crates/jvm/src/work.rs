@@ -15,7 +15,7 @@ struct Jobs {
     ended: AtomicU64,
     total_us: AtomicU64,
     max_us: AtomicU64,
-    /// Of the shortest one, and 1 more, so that 0 is none.
+    /// The duration of the shortest job plus 1; 0 before the first job ends.
     min_us_and_1: AtomicU64,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
@@ -54,7 +54,7 @@ impl Jobs {
     }
 }
 
-/// The work of one database, and the listener of Java's behind it.
+/// The work of one database, and the Java listener that receives the events after it.
 #[derive(Default)]
 pub(crate) struct Work {
     flushes: Jobs,
@@ -65,11 +65,11 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn set_listener(&self, listener: JavaListener) {
-        // Options of Java's have one at most.
+        // The options in Java hold one listener at most.
         let _ = self.listener.set(listener);
     }
 
-    /// Names and numbers in turns.
+    /// Appends alternating names and numbers.
     pub(crate) fn rows(&self, rows: &mut Vec<String>) {
         self.flushes.rows("flush", rows);
         self.merges.rows("merge", rows);

@@ -1,6 +1,6 @@
-//! Writing: one key, and batches.
+//! Writes of one key, and of batches.
 //!
-//! Owns: the native methods, and the form in which Java has a batch. Never does: keep what it writes.
+//! Owns: the native methods, and the encoding of a batch by Java. Never does: keep a key or value.
 
 use crate::bytes::Direct;
 use crate::database::DATABASES;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use windrow::{Batch, Error, Keyspace, WriteSync};
 
 native! {
-    /// Puts; `ttl_ms` of -1 is the keyspace's own, or for ever.
+    /// Puts a value. A `ttl_ms` of -1 means the keyspace's default, or no expiry.
     Java_org_windrow_Native_put(
         env, _owner: jobject, keyspace: jlong, key: jbyteArray, value: jbyteArray, ttl_ms: jlong
     ) -> () {
@@ -69,7 +69,7 @@ native! {
 }
 
 native! {
-    /// Puts or deletes (null) if the key has a value or none (null).
+    /// Replaces `old` by `new`, where null means absent. Returns whether the value was `old`.
     Java_org_windrow_Native_compareAndSet(
         env, _owner: jobject, keyspace: jlong, key: jbyteArray, old: jbyteArray, new: jbyteArray
     ) -> bool {
@@ -82,7 +82,7 @@ native! {
 }
 
 native! {
-    /// What was there: null where nothing was, and the value has been put.
+    /// Returns the value that was there; null where there was none, and the new one has been put.
     Java_org_windrow_Native_putIfAbsent(
         env, _owner: jobject, keyspace: jlong, key: jbyteArray, value: jbyteArray
     ) -> jbyteArray {
@@ -97,7 +97,7 @@ native! {
 }
 
 native! {
-    /// Deletes; what was there.
+    /// Deletes a key. Returns the value that was there.
     Java_org_windrow_Native_remove(env, _owner: jobject, keyspace: jlong, key: jbyteArray) -> jbyteArray {
         let keyspace = KEYSPACES.get(keyspace)?;
         env.with_bytes("the key", key, |key| env.new_bytes_or_null(keyspace.remove(key)?))
@@ -111,7 +111,8 @@ native! {
 }
 
 native! {
-    /// Writes a batch: operations as `Batch` in Java has them, of some keyspaces. The sequence number.
+    /// Writes a batch: operations in the encoding of `Batch` in Java, on the given keyspaces. Returns the sequence
+    /// number.
     Java_org_windrow_Native_write(
         env, _owner: jobject, database: jlong, operations: jbyteArray, len: jint, keyspaces: jlongArray, sync: bool
     ) -> jlong {
@@ -125,8 +126,8 @@ native! {
     }
 }
 
-/// The batch that Java means: of each operation its number, the keyspace's place, the lengths of key and value, for
-/// some a time to live in milliseconds, the key and the value.
+/// Decodes a batch of Java: for each operation its number, the keyspace's index, the lengths of key and value, for some
+/// a time to live in milliseconds, the key and the value.
 fn batch(operations: &[u8], keyspaces: &[Arc<Keyspace>]) -> Outcome<Batch> {
     let mut batch = Batch::new();
     let mut reader = Reader(operations);
@@ -152,7 +153,8 @@ fn batch(operations: &[u8], keyspaces: &[Arc<Keyspace>]) -> Outcome<Batch> {
     Ok(batch)
 }
 
-/// The class `Batch` writes whole operations: a half one is a defect, or was changed by another thread meanwhile.
+/// The class `Batch` writes whole operations: a partial one is a defect, or the batch was changed by another thread
+/// meanwhile.
 fn cut() -> Failure {
     Error::invalid(
         "the batch was changed by another thread while it was written: it is for one at a time",
@@ -160,7 +162,7 @@ fn cut() -> Failure {
     .into()
 }
 
-/// Reads what Java wrote, in little-endian order.
+/// A reader of Java's encoding, in little-endian order.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
