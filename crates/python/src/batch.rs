@@ -1,6 +1,6 @@
-//! Batches.
+//! The class `Batch`: operations that are written together.
 //!
-//! Owns: the class. Never does: know what is wrong with an operation: the write says so.
+//! Owns: the class. Never does: judge an operation; the write does.
 
 use crate::bytes::Bytes;
 use crate::errors::call;
@@ -11,8 +11,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use windrow::WriteSync;
 
-/// Operations in any keyspaces, written all or none. `with db.batch() as batch:` writes it at the end of the block,
-/// or drops it where that raises.
+/// Operations in any keyspaces, written all or none. `with db.batch() as batch:` writes the batch at the end of the
+/// block, or drops it where the block raises.
 #[pyclass(module = "windrow")]
 pub(crate) struct Batch {
     db: Handle<windrow::Db>,
@@ -82,17 +82,17 @@ impl Batch {
 
     /// Adds the operations of another batch.
     fn append(&mut self, other: &Bound<'_, Batch>) -> PyResult<()> {
-        // The batch itself is borrowed already: it cannot be its own source.
+        // The batch itself is borrowed mutably already, so that it is refused as its own source.
         self.batch.append(&other.try_borrow()?.batch);
         self.added()
     }
 
-    /// Empties it.
+    /// Empties the batch.
     fn clear(&mut self) {
         self.batch.clear();
     }
 
-    /// Writes all of it or nothing, and empties it unless it is to be kept.
+    /// Writes all of the batch or nothing, and empties it unless `keep` is set.
     #[pyo3(signature = (*, keep=false))]
     fn write(&mut self, py: Python<'_>, keep: bool) -> PyResult<()> {
         let sync = if self.sync { WriteSync::Yes } else { WriteSync::No };
@@ -104,7 +104,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Bytes of its operations.
+    /// The bytes of its operations.
     #[getter]
     fn nbytes(&self) -> usize {
         self.batch.byte_len()

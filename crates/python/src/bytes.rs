@@ -1,6 +1,6 @@
-//! Keys and values: `bytes` as they are, everything else with a buffer as a copy.
+//! Keys and values as arguments: `bytes` are borrowed, other objects with a buffer are copied.
 //!
-//! Owns: what counts as bytes. Never does: encode text.
+//! Owns: the types that count as bytes. Never does: encode text.
 
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Deref;
 
-/// Bytes of the caller's, which do not change while a call runs.
+/// Bytes of the caller, which do not change while a call runs.
 pub(crate) enum Bytes<'py> {
     Given(Bound<'py, PyBytes>),
     Copied(Vec<u8>),
@@ -28,7 +28,7 @@ impl<'py> Bytes<'py> {
         }
     }
 
-    /// Of an argument that may be None.
+    /// The bytes of an argument that may be None.
     pub(crate) fn optional(given: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Bytes<'py>>> {
         given.map(Bytes::of).transpose()
     }

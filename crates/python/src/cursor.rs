@@ -1,6 +1,7 @@
-//! Iterators and cursors, and the part of the keys that they go over.
+//! Iterators and cursors, and the range of keys that they go over.
 //!
-//! Owns: how many entries are read ahead with the lock released. Never does: write.
+//! Owns: the number of entries that are read ahead with the interpreter's lock released. Never
+//! does: write.
 
 use crate::bytes::Bytes;
 use crate::errors::{call, raised};
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 use std::ops::Bound as KeyBound;
 use windrow::Slice;
 
-/// From one key to before another.
+/// A range of keys: from one key to before another.
 pub(crate) struct Part {
     start: Option<Vec<u8>>,
     stop: Option<Vec<u8>>,
@@ -38,19 +39,19 @@ impl Part {
         Ok(Part { stop: behind(&prefix), start: Some(prefix) })
     }
 
-    /// The same as the two bounds of a read.
+    /// Returns the range as the two bounds of a read.
     pub(crate) fn bounds(self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
         (self.start, self.stop)
     }
 
-    /// The same as a range.
+    /// Returns the range as bounds of the standard library.
     pub(crate) fn range(&self) -> (KeyBound<&[u8]>, KeyBound<&[u8]>) {
         let start = self.start.as_deref().map_or(KeyBound::Unbounded, KeyBound::Included);
         (start, self.stop.as_deref().map_or(KeyBound::Unbounded, KeyBound::Excluded))
     }
 }
 
-/// The first key behind all that begin with the prefix.
+/// Returns the first key after all that begin with the prefix.
 fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut key = prefix[..=last].to_vec();
@@ -58,7 +59,8 @@ fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// Most entries that are read each time the interpreter's lock is released, and bytes of them.
+/// The most entries, and the most bytes of them, that are read each time the interpreter's lock is
+/// released.
 const AHEAD: usize = 128;
 const AHEAD_BYTES: usize = 64 << 10;
 
@@ -67,7 +69,8 @@ const AHEAD_BYTES: usize = 64 << 10;
 pub(crate) struct Entries {
     iter: Handle<Option<windrow::Iter>>,
     ahead: VecDeque<(Slice, Slice)>,
-    /// How many to read next: few at first, so that one who wants the first only waits for that.
+    /// The number of entries to read next: few at first, so that a caller who wants only the first
+    /// entry waits for that one alone.
     next: usize,
     failed: Option<windrow::Error>,
     reverse: bool,
@@ -131,7 +134,7 @@ impl Entries {
         }))
     }
 
-    /// Ends it: nothing is held any more.
+    /// Ends the iterator, and frees all that it holds.
     fn close(&mut self, py: Python<'_>) {
         self.ahead.clear();
         let iter = self.iter.take();
@@ -139,7 +142,7 @@ impl Entries {
     }
 }
 
-/// A place among entries. It shows the moment at which it was made.
+/// A place among entries. It shows the entries as of the moment at which it was made.
 #[pyclass(module = "windrow")]
 pub(crate) struct Cursor(pub(crate) Handle<windrow::Cursor>);
 
@@ -156,7 +159,7 @@ impl Cursor {
 
 #[pymethods]
 impl Cursor {
-    /// Goes to the first entry; whether there is one.
+    /// Goes to the first entry; returns whether there is one.
     fn first(&mut self, py: Python<'_>) -> PyResult<bool> {
         self.moved(py, windrow::Cursor::seek_first)
     }
@@ -166,7 +169,7 @@ impl Cursor {
         self.moved(py, windrow::Cursor::seek_last)
     }
 
-    /// Goes to the first entry whose key is this one or behind it.
+    /// Goes to the first entry whose key is this one or after it.
     fn seek(&mut self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = Bytes::of(key)?;
         let key = &*key;
@@ -195,19 +198,19 @@ impl Cursor {
         self.moved(py, windrow::Cursor::refresh)
     }
 
-    /// Whether it is at an entry.
+    /// Whether the cursor is at an entry.
     #[getter]
     fn valid(&self) -> bool {
         self.0.valid()
     }
 
-    /// The key of its entry; None where it is at none.
+    /// The key of the entry; None where the cursor is at none.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.valid().then(|| PyBytes::new(py, self.0.key()))
     }
 
-    /// The value of its entry; None where it is at none.
+    /// The value of the entry; None where the cursor is at none.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.valid().then(|| PyBytes::new(py, self.0.value()))

@@ -1,6 +1,6 @@
-//! Databases, snapshots and followers.
+//! The classes `Db` and `Follower`, and the functions of the module.
 //!
-//! Owns: the classes. Never does: read or write a key.
+//! Owns: the two classes, and the functions that open, follow, repair and destroy. Never does: read or write a key.
 
 use crate::batch::Batch;
 use crate::errors::{call, raised};
@@ -28,7 +28,8 @@ impl Db {
     }
 }
 
-/// Opens the database in a directory, which is made where there is none. Options are keywords: `memory_bytes="64MiB"`.
+/// Opens the database in a directory, which is created if it does not exist. Options are keywords:
+/// `memory_bytes="64MiB"`.
 #[pyfunction]
 #[pyo3(signature = (path, **words))]
 pub(crate) fn open(
@@ -54,7 +55,7 @@ pub(crate) fn follow(
     Ok(Follower(Handle::new(follower)))
 }
 
-/// Makes a damaged database openable again. A dict of what was done.
+/// Makes a damaged database openable again. Returns a dict that reports the repair.
 #[pyfunction]
 #[pyo3(signature = (path, **words))]
 pub(crate) fn repair<'py>(
@@ -86,13 +87,13 @@ pub(crate) fn destroy(py: Python<'_>, path: PathBuf) -> PyResult<()> {
 
 #[pymethods]
 impl Db {
-    /// The directory.
+    /// The database's directory.
     #[getter]
     fn path(&self) -> PathBuf {
         self.db.path().to_owned()
     }
 
-    /// The keyspace of that name, made where there is none.
+    /// Returns the keyspace of that name, which is created if it does not exist.
     #[pyo3(signature = (name, **words))]
     fn keyspace(
         &self,
@@ -104,31 +105,32 @@ impl Db {
         call(py, || db.keyspace_with(name, options)).map(Keyspace::new)
     }
 
-    /// The keyspace of that name; None where there is none.
+    /// Returns the keyspace of that name; None if it does not exist.
     fn find_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<Option<Keyspace>> {
         let db = &*self.db;
         Ok(call(py, || db.open_keyspace(name))?.map(Keyspace::new))
     }
 
-    /// The names of all keyspaces.
+    /// Returns the names of all keyspaces.
     fn keyspaces(&self, py: Python<'_>) -> Vec<String> {
         let db = &*self.db;
         py.detach(|| db.keyspaces())
     }
 
-    /// Drops a keyspace with all that is in it.
+    /// Drops a keyspace with all its entries.
     fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let db = &*self.db;
         call(py, || db.drop_keyspace(name))
     }
 
-    /// A batch; `sync`: it is on the device when its write returns.
+    /// Returns an empty batch; `sync`: it is on the device when its write returns.
     #[pyo3(signature = (*, sync=false))]
     fn batch(&self, sync: bool) -> Batch {
         Batch::new(self.db.clone(), sync)
     }
 
-    /// A transaction. `pessimistic`: it locks what it writes, and waits `lock_timeout` seconds for others at most.
+    /// Begins a transaction. `pessimistic`: it locks the keys that it writes, and waits `lock_timeout` seconds at most
+    /// for the locks of others.
     #[pyo3(signature = (*, pessimistic=false, lock_timeout=1.0, sync=false))]
     fn transaction(
         &self,
@@ -149,8 +151,8 @@ impl Db {
         Ok(Transaction::new(call(py, || db.transaction_with(&options))?, sync))
     }
 
-    /// Calls `run(transaction)` and commits; where it conflicts, again, `attempts` times at most (100).
-    /// Keywords are those of `transaction`.
+    /// Calls `run(transaction)` and commits. On a conflict it tries again, `attempts` times at most (100). The other
+    /// keywords are those of `transaction`.
     #[pyo3(signature = (run, **words))]
     fn transact<'py>(
         this: Bound<'py, Self>,
@@ -161,7 +163,7 @@ impl Db {
         transact.call((this, run), words)
     }
 
-    /// The database as it is now: for `get` and scans of every keyspace.
+    /// Returns the database as it is now, for `get` and scans of every keyspace.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let db = &*self.db;
         Ok(Snapshot(Handle::new(call(py, || Ok(db.snapshot()))?)))
@@ -191,13 +193,13 @@ impl Db {
         call(py, || db.wait_idle())
     }
 
-    /// Makes a copy of the database as it is now in a directory that is empty or not there.
+    /// Makes a copy of the database as it is now in a directory that is empty or does not exist.
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let db = &*self.db;
         call(py, || db.checkpoint(&path))
     }
 
-    /// Checks every checksum. A list of what is wrong.
+    /// Checks every checksum. Returns a list of the problems.
     fn verify(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let db = &*self.db;
         let report = call(py, || db.verify())?;
@@ -216,20 +218,20 @@ impl Db {
         self.db.write_error().map(|error| raised(py, &error))
     }
 
-    /// All counters and sizes, as a dict.
+    /// Returns all counters and sizes as a dict.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let db = &*self.db;
         let text = py.detach(|| db.stats().to_json());
         py.import("json")?.call_method1("loads", (text,))
     }
 
-    /// The same as a table for people.
+    /// Returns all counters and sizes as a table for people.
     fn stats_text(&self, py: Python<'_>) -> String {
         let db = &*self.db;
         py.detach(|| db.stats().to_string())
     }
 
-    /// Closes it: the directory is free, and calls raise ClosedError. A second time it does nothing.
+    /// Closes the database: the directory is free, and calls raise ClosedError. A second close does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let db = &*self.db;
         call(py, || db.close())
@@ -254,25 +256,25 @@ impl Db {
     }
 }
 
-/// A database that another process has open, at a moment of its own.
+/// A database that another process has open, as of the last refresh.
 #[pyclass(frozen, module = "windrow")]
 pub(crate) struct Follower(Handle<windrow::Follower>);
 
 #[pymethods]
 impl Follower {
-    /// The database as of the last refresh, read-only; it stays as it is.
+    /// The database as of the last refresh, read-only. Later refreshes do not change it.
     #[getter]
     fn db(&self, py: Python<'_>) -> PyResult<Py<Db>> {
         Py::new(py, Db::with_keyspace(self.0.db()))
     }
 
-    /// Reads what was written since. Whether something was.
+    /// Reads the writes since the last refresh. Returns whether there were any.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         let follower = &*self.0;
         call(py, || follower.refresh())
     }
 
-    /// Refreshes in the background every so many seconds; 0: not any more.
+    /// Refreshes in the background every `seconds`; 0 ends that.
     fn refresh_every(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let interval = crate::options::ttl(Some(seconds))?.unwrap_or(Duration::ZERO);
         let follower = &*self.0;
@@ -280,7 +282,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Makes a copy of what it shows.
+    /// Makes a copy of the database as of the last refresh.
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let follower = &*self.0;
         call(py, || follower.checkpoint(&path))

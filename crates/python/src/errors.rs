@@ -1,6 +1,6 @@
 //! Errors of the engine as exceptions of `windrow.errors`.
 //!
-//! Owns: which kind is which exception. Never does: word a message.
+//! Owns: the table of kinds and exceptions. Never does: word a message.
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -24,7 +24,7 @@ fn name(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// The exception for an error.
+/// Returns the exception for an error.
 #[cold]
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let class = py.import("windrow.errors").and_then(|module| module.getattr(name(error.kind())));
@@ -34,12 +34,12 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// Calls the engine without the interpreter's lock. A panic is an `InternalError`, as it is to other languages.
+/// Calls the engine without the interpreter's lock. A panic becomes an `InternalError`, as in the other bindings.
 pub(crate) fn call<T: Send>(
     py: Python<'_>,
     run: impl FnOnce() -> windrow::Result<T> + Send,
 ) -> PyResult<T> {
-    // The engine judges what a panic leaves behind: it turns writing off.
+    // Unwind safety is the engine's concern: it turns writing off after a panic.
     let caught = py.detach(|| catch_unwind(AssertUnwindSafe(run)));
     let result = caught.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map_or("", String::as_str);

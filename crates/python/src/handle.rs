@@ -1,6 +1,7 @@
-//! A handle of the engine's in an object of Python's.
+//! Handles of the engine in objects of Python.
 //!
-//! Owns: that no handle ends with the interpreter's lock held. Never does: call the engine otherwise.
+//! Owns: the rule that no handle is dropped with the interpreter's lock held. Never does: call the engine in any other
+//! way.
 
 #![allow(clippy::disallowed_types, reason = "a lock that is never waited for")]
 
@@ -8,7 +9,7 @@ use pyo3::Python;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// The handle. Its end may close a database, which waits for jobs that may wait for the lock.
+/// A handle. Its drop may close a database, which waits for jobs, which may wait for the interpreter's lock.
 pub(crate) struct Handle<T: Send>(Option<T>);
 
 impl<T: Send> Handle<T> {
@@ -34,12 +35,12 @@ impl<T: Send> DerefMut for Handle<T> {
 impl<T: Send> Drop for Handle<T> {
     fn drop(&mut self) {
         let handle = self.0.take();
-        // Where the interpreter ends, it ends without: nobody waits for the lock any more.
+        // While the interpreter ends, the handle is dropped without it: no job waits for the lock any more.
         let _ = Python::try_attach(|py| py.detach(|| drop(handle)));
     }
 }
 
-/// A value for one thread at a time, which Python may pass from one to another: it is reached through `&mut` alone.
+/// A value for one thread at a time, which Python may pass from thread to thread: it is reached through `&mut` alone.
 pub(crate) struct Alone<T: Send>(Mutex<T>);
 
 impl<T: Send> Alone<T> {

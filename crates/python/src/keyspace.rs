@@ -1,6 +1,6 @@
-//! Keyspaces: reading and writing keys, and scans.
+//! The classes `Keyspace` and `Ingest`: reads, writes, scans and ingestions.
 //!
-//! Owns: the class. Never does: keep what it reads.
+//! Owns: the two classes. Never does: keep an entry that it reads.
 
 use crate::bytes::Bytes;
 use crate::cursor::{Cursor, Entries, Part};
@@ -29,7 +29,7 @@ impl Keyspace {
         if sync { &self.synced } else { &self.keyspace }
     }
 
-    /// The entries of a part, as an iterator of Python's.
+    /// Returns an iterator over the entries of a range.
     fn entries(
         &self,
         py: Python<'_>,
@@ -54,26 +54,26 @@ impl Keyspace {
 
 #[pymethods]
 impl Keyspace {
-    /// Its name.
+    /// The keyspace's name.
     #[getter]
     fn name(&self) -> &str {
         self.keyspace.name()
     }
 
-    /// The policy that keeps its tree in shape.
+    /// The merge policy of its tree, in full.
     #[getter]
     fn policy(&self, py: Python<'_>) -> PyResult<String> {
         let keyspace = &*self.keyspace;
         call(py, || Ok(keyspace.policy()))
     }
 
-    /// Exchanges the policy while it runs.
+    /// Exchanges the merge policy of the open database.
     fn set_policy(&self, py: Python<'_>, policy: &str) -> PyResult<()> {
         let keyspace = &*self.keyspace;
         call(py, || keyspace.set_policy(policy))
     }
 
-    /// The value of a key, or `default`.
+    /// Returns the value of a key, or `default`.
     #[pyo3(signature = (key, default=None, *, snapshot=None))]
     fn get<'py>(
         &self,
@@ -108,7 +108,7 @@ impl Keyspace {
         }
     }
 
-    /// The values of many keys, None for each that is not there.
+    /// Returns the values of many keys, None for each absent one.
     #[pyo3(signature = (keys, *, snapshot=None))]
     fn get_many<'py>(
         &self,
@@ -135,7 +135,7 @@ impl Keyspace {
         call(py, || keyspace.contains_key(key))
     }
 
-    /// Seconds until a key expires; None if it never does. KeyError if there is none.
+    /// Returns the seconds until a key expires; None if it never does. Raises KeyError if the key is absent.
     fn ttl(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         let bytes = Bytes::of(key)?;
         let (keyspace, bytes) = (&*self.keyspace, &*bytes);
@@ -146,7 +146,7 @@ impl Keyspace {
         }
     }
 
-    /// Puts a value; `ttl`: for so many seconds; `sync`: it is on the device when the call returns.
+    /// Puts a value. `ttl`: seconds after which it expires; `sync`: it is on the device when the call returns.
     #[pyo3(signature = (key, value, *, ttl=None, sync=false))]
     fn put(
         &self,
@@ -173,7 +173,7 @@ impl Keyspace {
         self.put(py, key, value, None, false)
     }
 
-    /// Deletes a key. One that is not there is no error.
+    /// Deletes a key. An absent key is no error.
     #[pyo3(signature = (key, *, sync=false))]
     fn delete(&self, py: Python<'_>, key: &Bound<'_, PyAny>, sync: bool) -> PyResult<()> {
         let key = Bytes::of(key)?;
@@ -190,7 +190,7 @@ impl Keyspace {
         }
     }
 
-    /// Deletes all keys from `start` to before `stop`, however many.
+    /// Deletes all keys from `start` to before `stop`, any number of them.
     #[pyo3(signature = (start, stop, *, sync=false))]
     fn delete_range(
         &self,
@@ -204,7 +204,7 @@ impl Keyspace {
         call(py, || keyspace.delete_range(start, stop))
     }
 
-    /// Deletes everything.
+    /// Deletes all entries.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let keyspace = &*self.keyspace;
         call(py, || keyspace.clear())
@@ -224,7 +224,7 @@ impl Keyspace {
         call(py, || keyspace.merge(key, operand))
     }
 
-    /// Makes the value `new` if it is `old` (None: absent). Whether it was.
+    /// Makes the value `new` if it is `old` (None: absent). Returns whether it was.
     #[pyo3(signature = (key, old, new, *, sync=false))]
     fn compare_exchange(
         &self,
@@ -249,8 +249,8 @@ impl Keyspace {
         Ok(popped.map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value))))
     }
 
-    /// The entries from `start` to before `stop`, or those whose keys begin with `prefix`, as pairs, in the order of
-    /// keys or from the last one. They are those of the moment of the call, or of a snapshot.
+    /// Returns an iterator over the entries from `start` to before `stop`, or those whose keys begin with `prefix`, as
+    /// pairs, in the order of keys or in reverse. It shows the entries as of the call, or as of a snapshot.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false, snapshot=None, fill_cache=true))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn items<'py>(
@@ -268,7 +268,7 @@ impl Keyspace {
         Ok(Entries::new(iter, reverse, true, true))
     }
 
-    /// The keys, as `items` has them.
+    /// Returns an iterator over the keys of the entries that `items` returns.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false, snapshot=None, fill_cache=true))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn keys<'py>(
@@ -286,7 +286,7 @@ impl Keyspace {
         Ok(Entries::new(iter, reverse, true, false))
     }
 
-    /// The values, as `items` has them.
+    /// Returns an iterator over the values of the entries that `items` returns.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false, snapshot=None, fill_cache=true))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn values<'py>(
@@ -304,7 +304,7 @@ impl Keyspace {
         Ok(Entries::new(iter, reverse, false, true))
     }
 
-    /// A place among the entries, which can be moved.
+    /// Returns a cursor over the entries, at no entry yet.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, snapshot=None, fill_cache=true))]
     fn cursor<'py>(
         &self,
@@ -328,7 +328,7 @@ impl Keyspace {
         Ok(Cursor(Handle::new(cursor)))
     }
 
-    /// How many keys there are in a range, by reading them.
+    /// Returns the number of keys in a range, by reading them.
     #[pyo3(signature = (start=None, stop=None))]
     fn count(
         &self,
@@ -341,13 +341,13 @@ impl Keyspace {
         call(py, || keyspace.count(part.range()))
     }
 
-    /// About how many keys there are, without reading them.
+    /// Returns about the number of keys, without reading them.
     fn approximate_len(&self, py: Python<'_>) -> PyResult<u64> {
         let keyspace = &*self.keyspace;
         call(py, || keyspace.approximate_len())
     }
 
-    /// About how many bytes a range takes.
+    /// Returns about the number of bytes that a range takes.
     fn approximate_bytes(
         &self,
         py: Python<'_>,
@@ -372,7 +372,7 @@ impl Keyspace {
         call(py, || keyspace.compact_range(part.range()))
     }
 
-    /// Takes sorted entries, which are there at one moment when it is finished.
+    /// Begins an ingestion of sorted entries, which become visible at one moment when it is finished.
     fn ingest(&self, py: Python<'_>) -> PyResult<Ingest> {
         let keyspace = &*self.keyspace;
         let ingest = call(py, || keyspace.ingest())?;
@@ -396,14 +396,14 @@ impl Keyspace {
     }
 }
 
-/// Sorted entries on their way into a keyspace. `with keyspace.ingest() as ingest:` finishes it at the end of the
-/// block, or drops it where that raises.
+/// Sorted entries on their way into a keyspace. `with keyspace.ingest() as ingest:` finishes the ingestion at the end
+/// of the block, or drops it where the block raises.
 #[pyclass(module = "windrow")]
 pub(crate) struct Ingest(Handle<Alone<Option<windrow::Ingest>>>);
 
 #[pymethods]
 impl Ingest {
-    /// Adds an entry, whose key is behind those before.
+    /// Adds an entry. Its key must be after those added before.
     fn put(
         &mut self,
         py: Python<'_>,
@@ -418,7 +418,7 @@ impl Ingest {
         })
     }
 
-    /// Makes all of it visible, durably.
+    /// Makes all entries visible, durably.
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         let ingest = self.0.get().take();
         call(py, || ingest.ok_or_else(ended)?.finish().map(|_| ()))

@@ -1,10 +1,10 @@
 //! Windrow for Python: the module `windrow._windrow`, which the package `windrow` builds on.
 //!
-//! Every call of the engine releases the interpreter's lock, so that other threads run, and so that code of Python
-//! that the engine calls (comparators, merge operators) gets it. So does the end of every handle, since the last one
-//! closes its database.
+//! Every call of the engine releases the interpreter's lock, so that other threads run, and so that Python code that
+//! the engine calls (comparators, merge operators) can take it. The drop of every handle releases it too, since the
+//! last handle closes its database.
 //!
-//! Owns: how types and errors pass between them. Never does: anything that the library in Rust does not.
+//! Owns: the conversion of types and errors. Never does: anything that the library in Rust does not.
 
 use pyo3::prelude::*;
 

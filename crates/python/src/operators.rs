@@ -1,6 +1,6 @@
 //! Comparators and merge operators in Python, which the engine calls from any thread.
 //!
-//! Owns: taking the interpreter's lock, and what becomes of an exception. Never does: keep a result.
+//! Owns: taking the interpreter's lock, and the handling of an exception. Never does: keep a result.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyList};
 use std::cmp::Ordering;
 use windrow::{Comparator, MergeOperator};
 
-/// An order: `compare(a, b)` is less than, equal to or more than 0.
+/// An order of keys: `compare(a, b)` is less than, equal to or more than 0.
 pub(crate) struct PythonComparator {
     name: String,
     compare: Py<PyAny>,
@@ -33,7 +33,8 @@ impl Comparator for PythonComparator {
             let (a, b) = (PyBytes::new(compare.py(), a), PyBytes::new(compare.py(), b));
             compare.call1((a, b))?.extract::<i64>()
         });
-        // Without an answer the keys have no order, and a wrong one would be kept: writing ends here.
+        // Without an answer the keys have no order, and a wrong order would reach the tables: the panic turns writing
+        // off.
         order.unwrap_or_else(|| panic!("the comparator `{}` has not answered", self.name)).cmp(&0)
     }
 
@@ -42,8 +43,8 @@ impl Comparator for PythonComparator {
     }
 }
 
-/// A merge operator: an object with `full_merge(key, base, operands)`, and maybe `partial_merge(key, operands)`,
-/// or a function that is the former. Each returns bytes, or None where they do not fit.
+/// A merge operator: an object with `full_merge(key, base, operands)`, and optionally `partial_merge(key, operands)`,
+/// or a function that is the former. Each returns bytes, or None where the operands do not fit.
 pub(crate) struct PythonMergeOperator {
     name: String,
     full: Py<PyAny>,
@@ -88,11 +89,12 @@ fn list<'py>(py: Python<'py>, operands: &[&[u8]]) -> PyResult<Bound<'py, PyList>
     PyList::new(py, operands.iter().map(|bytes| PyBytes::new(py, bytes)))
 }
 
-/// Times that a function is called again where Ctrl-C came in between.
+/// The most calls of a function that are repeated because Ctrl-C interrupted them.
 const INTERRUPTS_MAX: usize = 100;
 
-/// Calls a function of Python; `None`, and the exception is printed, where it raises, or where the interpreter
-/// ends. A Ctrl-C that comes while it runs is not its answer: it is called again, and the program interrupted later.
+/// Calls a Python function. Returns `None` where the function raises, after printing the exception, and while the
+/// interpreter ends. A Ctrl-C that comes while the function runs is not its answer: the function is called again, and
+/// the program is interrupted afterwards.
 fn called<T>(function: &Py<PyAny>, call: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
     let attached = Python::try_attach(|py| {
         let function = function.bind(py);
@@ -109,7 +111,7 @@ fn called<T>(function: &Py<PyAny>, call: impl Fn(&Bound<'_, PyAny>) -> PyResult<
             }
         };
         if interrupts > 0 {
-            // As if it came now.
+            // Delivers the interrupt now.
             let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
         }
         result.map_err(|error| error.write_unraisable(py, Some(function))).ok()

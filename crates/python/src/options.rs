@@ -1,6 +1,6 @@
 //! Options as keyword arguments.
 //!
-//! Owns: which words are components. Never does: know a setting's name: the engine does.
+//! Owns: the keywords that are not settings. Never does: know a setting's name; the engine does.
 
 use crate::errors::raised;
 use crate::operators::{PythonComparator, PythonMergeOperator};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windrow::{KeyspaceOptions, KeyspaceSettings, Options};
 
-/// The options of a database.
+/// Returns the options of a database.
 pub(crate) fn options(py: Python<'_>, words: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
     let mut options = Options::default();
     let mut of_default = PyDict::new(py);
@@ -44,7 +44,7 @@ pub(crate) fn options(py: Python<'_>, words: Option<&Bound<'_, PyDict>>) -> PyRe
     Ok(options)
 }
 
-/// A setting's value as text: `True`, `64 << 20`, `"64MiB"`.
+/// Returns a setting's value (`True`, `64 << 20`, `"64MiB"`) as text.
 fn setting_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.is_instance_of::<PyBool>() {
         return Ok(if value.extract()? { "true" } else { "false" }.to_owned());
@@ -56,7 +56,7 @@ fn setting_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     Err(PyTypeError::new_err(format!("an option is a number, a text or a bool, not {kind}")))
 }
 
-/// The options of a keyspace.
+/// Returns the options of a keyspace.
 pub(crate) fn keyspace_options(words: Option<&Bound<'_, PyDict>>) -> PyResult<KeyspaceOptions> {
     let mut options = KeyspaceOptions::default();
     let mut settings = KeyspaceSettings::default();
@@ -79,7 +79,7 @@ pub(crate) fn keyspace_options(words: Option<&Bound<'_, PyDict>>) -> PyResult<Ke
     Ok(options)
 }
 
-/// Seconds of a TTL.
+/// Converts the seconds of a TTL.
 pub(crate) fn ttl(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let duration = |seconds| {
         Duration::try_from_secs_f64(seconds)

@@ -1,10 +1,10 @@
-//! Snapshots.
+//! The class `Snapshot`.
 //!
 //! Owns: the class. Never does: read.
 
 use crate::handle::Handle;
 use pyo3::prelude::*;
 
-/// One moment of all keyspaces.
+/// All keyspaces as of one moment.
 #[pyclass(frozen, module = "windrow")]
 pub(crate) struct Snapshot(pub(crate) Handle<windrow::Snapshot>);

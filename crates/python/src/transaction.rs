@@ -1,6 +1,7 @@
-//! Transactions.
+//! The class `Transaction`.
 //!
-//! Owns: the class, which is empty once it has ended. Never does: run anything again: `Db.transact` in Python does.
+//! Owns: the class, which is empty once the transaction has ended. Never does: run anything again; `Db.transact` in
+//! Python does.
 
 use crate::bytes::Bytes;
 use crate::cursor::Part;
@@ -12,7 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use windrow::{Error, ErrorKind, Savepoint, WriteSync};
 
-/// A transaction. `with db.transaction() as tx:` commits it at the end of the block, or drops it where that raises.
+/// A transaction. `with db.transaction() as tx:` commits it at the end of the block, or drops it where the block
+/// raises.
 #[pyclass(module = "windrow")]
 pub(crate) struct Transaction {
     transaction: Handle<Alone<Option<windrow::Transaction>>>,
@@ -45,7 +47,8 @@ fn ended() -> Error {
 
 #[pymethods]
 impl Transaction {
-    /// The value of a key as the transaction sees it, or `default`. `for_update`: the key is locked until it ends.
+    /// Returns the value of a key as the transaction sees it, or `default`. `for_update`: the key is locked until it
+    /// ends.
     #[pyo3(signature = (keyspace, key, default=None, *, for_update=false))]
     fn get<'py>(
         &mut self,
@@ -123,7 +126,7 @@ impl Transaction {
         self.going(py, |transaction| transaction.merge(keyspace, key, operand))
     }
 
-    /// A list of the entries of a range as the transaction sees them, `limit` at most.
+    /// Returns a list of the entries of a range as the transaction sees them, `limit` at most.
     #[pyo3(signature = (keyspace, start=None, stop=None, *, prefix=None, reverse=false, limit=None))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn items<'py>(
@@ -152,14 +155,14 @@ impl Transaction {
         PyList::new(py, entries.iter().map(pair))
     }
 
-    /// Marks a point to which `rollback_to_savepoint` goes back. They nest.
+    /// Sets a savepoint, to which `rollback_to_savepoint` goes back. Savepoints nest.
     fn savepoint(&mut self, py: Python<'_>) -> PyResult<()> {
         let savepoint = self.going(py, |transaction| Ok(transaction.savepoint()))?;
         self.savepoints.push(savepoint);
         Ok(())
     }
 
-    /// Forgets what was written since the last mark, and the mark.
+    /// Undoes the writes since the last savepoint, and removes the savepoint.
     fn rollback_to_savepoint(&mut self, py: Python<'_>) -> PyResult<()> {
         let savepoint = self.savepoints.pop();
         self.going(py, |transaction| match &savepoint {
@@ -168,20 +171,21 @@ impl Transaction {
         })
     }
 
-    /// Forgets all that was written, and ends.
+    /// Undoes all writes, and ends the transaction.
     fn rollback(&mut self, py: Python<'_>) {
         let transaction = self.transaction.get().take();
         py.detach(|| drop(transaction));
     }
 
-    /// Writes it all, or raises and writes nothing (ConflictError: run it again). It has ended then.
+    /// Writes all, or raises and writes nothing (ConflictError: run the transaction again). It has ended in either
+    /// case.
     fn commit(&mut self, py: Python<'_>) -> PyResult<()> {
         let (transaction, sync) = (self.transaction.get().take(), self.sync);
         let sync = if sync { WriteSync::Yes } else { WriteSync::No };
         call(py, || transaction.ok_or_else(ended)?.commit_with(sync).map(|_| ()))
     }
 
-    /// Whether it has been committed or rolled back.
+    /// Whether the transaction has been committed or rolled back.
     #[getter]
     fn ended(&mut self) -> bool {
         self.transaction.get().is_none()
