@@ -13,7 +13,8 @@ use crate::text;
 use crate::variant::{Ground, POLICIES, Variant};
 use crate::world::World;
 
-/// When a case changes the policy, in addition to what it happens to compose.
+/// The times at which a case changes the policy, in addition to the composed
+/// changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switching {
     /// Never.
@@ -22,7 +23,7 @@ pub enum Switching {
     Always,
 }
 
-/// A case's database, its model, and what was done.
+/// A case's database, its model, and the operations that were run.
 struct Case {
     name: &'static str,
     model: Model,
@@ -70,7 +71,7 @@ pub fn check(
     let database = Database::open(world, options).map_err(fail)?;
     let mut case = Case { name: variant.name, model: script::model(), database, done: Vec::new() };
     let mut composer = Composer::new(omitted);
-    // In every other case one keyspace takes no notice of case.
+    // In every other case one keyspace ignores case.
     let is_blind = seed % 2 == 1;
     for op in if is_blind { Composer::setup_blind() } else { Composer::setup() } {
         case.step(op)?;

@@ -1,10 +1,10 @@
-//! Random operations: plain numbers in, operations that make sense out.
+//! Random operations: plain numbers in, valid operations out.
 //!
 //! A case is a list of [`Raw`] numbers and a mask of the kinds left out. Both
-//! shrink well, and every list of numbers is a valid case: what a number
-//! means is looked up against the model's state (a single delete only where
-//! its contract allows one). Owns: the kinds, their weights, the key space.
-//! Never does: draw a number.
+//! shrink well, and every list of numbers is a valid case: the meaning of a
+//! number is looked up in the model's state (a single delete only where its
+//! contract allows one). Owns: the kinds, their weights, the key space. Never
+//! does: draw a number.
 
 use crate::model::Model;
 use crate::model::{CASE_BLIND_ID, REVERSE_ID};
@@ -15,14 +15,14 @@ use windrow_env::testing::Rng;
 /// The numbers that one operation is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw {
-    /// Which kind of operation.
+    /// The kind of operation.
     pub kind: u16,
-    /// Operands, by the kind.
+    /// Operands; their meaning depends on the kind.
     pub operands: [u8; 4],
 }
 
 impl Raw {
-    /// Numbers from a generator.
+    /// Draws numbers from a generator.
     pub fn draw(rng: &mut Rng) -> Raw {
         let bits = rng.next_u64();
         Raw { kind: bits as u16, operands: ((bits >> 32) as u32).to_le_bytes() }
@@ -99,10 +99,10 @@ impl Kinds {
         Kind::Batch,
         Kind::Ingest,
     ]);
-    /// Reads that are over when they return.
+    /// Reads that are complete when they return.
     pub const READS: Kinds =
         kinds(&[Kind::Get, Kind::MultiGet, Kind::Scan, Kind::Prefix, Kind::Dump]);
-    /// Cursors, which live on.
+    /// Cursors, which stay open.
     pub const CURSORS: Kinds = kinds(&[Kind::OpenCursor, Kind::Walk, Kind::Refresh]);
     /// Snapshots, and reads at them.
     pub const SNAPSHOTS: Kinds =
@@ -120,10 +120,10 @@ impl Kinds {
     /// Making and dropping keyspaces.
     pub const KEYSPACES: Kinds = kinds(&[Kind::CreateKeyspace, Kind::DropKeyspace]);
 
-    /// The kinds of these names, as [`Kinds::names`] gives them.
+    /// Returns the kinds of these names, as [`Kinds::names`] gives them.
     ///
     /// # Errors
-    /// A sentence that lists the names there are.
+    /// A sentence that lists the known names.
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Kinds, String> {
         names.into_iter().try_fold(Kinds::NONE, |set, name| {
             let found = WEIGHTS.iter().find(|(kind, _)| kind.name() == name);
@@ -134,35 +134,35 @@ impl Kinds {
         })
     }
 
-    /// Their names, in the order of the enumeration.
+    /// Returns their names, in the order of the enumeration.
     pub fn names(self) -> Vec<String> {
         self.each().map(|(kind, _)| kind.name()).collect()
     }
 
-    /// What is in both.
+    /// Returns the kinds that are in both sets.
     #[must_use]
     pub fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 & other.0)
     }
 
-    /// What is in this one only.
+    /// Returns the kinds of this set that are not in `other`.
     #[must_use]
     pub fn without(self, other: Kinds) -> Kinds {
         Kinds(self.0 & !other.0)
     }
 
-    /// Each alone.
+    /// Returns a set for each kind.
     pub fn singles(self) -> impl Iterator<Item = Kinds> {
         self.each().map(|(kind, _)| Kinds(1 << kind as u32))
     }
 
-    /// Each with a chance of one half.
+    /// Keeps each kind with a chance of one half.
     #[must_use]
     pub fn half(self, rng: &mut Rng) -> Kinds {
         Kinds(self.0 & rng.next_u64() as u32)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -171,7 +171,8 @@ impl Kinds {
         WEIGHTS.iter().copied().filter(move |(kind, _)| self.0 >> *kind as u32 & 1 == 1)
     }
 
-    /// The kind that a number stands for, by weight; `None` if there is none.
+    /// Returns the kind that a number stands for, by weight; `None` if the set
+    /// is empty.
     fn choose(self, number: u16) -> Option<Kind> {
         let total: u32 = self.each().map(|(_, weight)| u32::from(weight)).sum();
         let mut left = u32::from(number) % total.max(1);
@@ -186,7 +187,7 @@ impl Kinds {
 }
 
 impl Kind {
-    /// `PutLarge` is `put_large`.
+    /// Returns the name in snake case: `PutLarge` is `put_large`.
     fn name(self) -> String {
         let mut name = String::new();
         for (i, letter) in format!("{self:?}").chars().enumerate() {
@@ -247,13 +248,13 @@ const KEYSPACES: &[(&str, Option<&str>, Option<&str>)] = &[
 
 const PASSING: usize = 4;
 
-/// The one that [`Composer::setup_blind`] makes blind for case.
+/// The keyspace that [`Composer::setup_blind`] makes case-blind.
 const BLIND: &str = "text";
 
-/// A number that [`space`] takes for the keyspace of counters.
+/// The number that [`space`] maps to the keyspace of counters.
 const SUM: u8 = 3;
 
-/// Keys: few, so that operations meet, with prefixes of each other and the
+/// The keys: few, so that operations meet, with prefixes of each other and the
 /// ends of the byte order among them.
 const KEYS: &[&[u8]] = &[
     b"",
@@ -280,8 +281,8 @@ const KEYS: &[&[u8]] = &[
     b"\xff\xff",
 ];
 
-/// Milliseconds by which clock and expiry move: so coarse that the delays
-/// that pacing adds to a simulated clock never decide about an expiry.
+/// Milliseconds by which clock and expiry move: so coarse that the delays that
+/// pacing adds to a simulated clock never decide an expiry.
 pub const CLOCK_STEP_MS: u64 = 3_600_000;
 
 /// Makes operations of numbers, for one case.
@@ -292,8 +293,8 @@ pub struct Composer {
 }
 
 impl Composer {
-    /// A composer that leaves out the kinds whose bit in `omitted` is set.
-    /// Writes are never all left out.
+    /// Makes a composer that leaves out the kinds whose bit in `omitted` is
+    /// set. Writes are never all left out.
     pub fn new(omitted: u32) -> Composer {
         let kept = WEIGHTS.iter().enumerate().filter(|(i, _)| omitted >> i & 1 == 0);
         let mut kinds: Vec<Kind> =
@@ -302,13 +303,13 @@ impl Composer {
         Composer { kinds, written: 0 }
     }
 
-    /// The operations that make the keyspaces of a case.
+    /// Returns the operations that make the keyspaces of a case.
     pub fn setup() -> Vec<Op> {
         KEYSPACES[1..PASSING].iter().map(|space| create(*space)).collect()
     }
 
-    /// The same with one keyspace under the order that is blind for case:
-    /// [`respell`] what is composed then.
+    /// Returns the same operations with one keyspace in the case-blind order.
+    /// Composed operations must then go through [`respell`].
     pub fn setup_blind() -> Vec<Op> {
         let order = |space: &(&'static str, Option<&'static str>, Option<&'static str>)| {
             let (name, operator, comparator) = *space;
@@ -317,14 +318,14 @@ impl Composer {
         KEYSPACES[1..PASSING].iter().map(order).collect()
     }
 
-    /// The operation that `raw` stands for in the model's state; `None` where
-    /// it stands for nothing.
+    /// Returns the operation that `raw` stands for in the model's state; `None`
+    /// where it stands for no operation.
     pub fn compose(&mut self, raw: Raw, model: &Model) -> Option<Op> {
         let kind = self.kinds[usize::from(raw.kind) % self.kinds.len()];
         self.compose_kind(kind, raw, model)
     }
 
-    /// The same, with the kind chosen among these only.
+    /// Composes an operation of one of these kinds.
     pub fn compose_of(&mut self, kinds: Kinds, raw: Raw, model: &Model) -> Option<Op> {
         self.compose_kind(kinds.choose(raw.kind)?, raw, model)
     }
@@ -396,7 +397,7 @@ impl Composer {
         })
     }
 
-    /// A value that no other write of the case has.
+    /// Returns a value that no other write of the case has.
     fn value(&mut self, operator: Option<&str>, bytes: usize) -> Vec<u8> {
         self.written += 1;
         if operator == Some("add") {
@@ -406,8 +407,8 @@ impl Composer {
         if bytes <= head.len() {
             return head.into_bytes();
         }
-        // A repetition of what says little itself: short to print, and its
-        // first copy does not compress.
+        // A repetition of a short random unit: short to print, and its first copy does not
+        // compress.
         let noise = Rng::new(self.written).next_u64() >> 24;
         let unit = format!("{head}-{noise:x}-").into_bytes();
         unit.repeat(bytes.div_ceil(unit.len()))
@@ -429,7 +430,7 @@ impl Composer {
             }
             Kind::Delete => Change::Delete { key: key_b },
             Kind::SingleDelete => {
-                // The first key from this one on that may be deleted so.
+                // The first key from this one on that a single delete may remove.
                 let at = usize::from(b);
                 let mut keys = (0..KEYS.len()).map(|i| KEYS[(at + i) % KEYS.len()]);
                 let found = keys.find(|k| model.may_single_delete(&keyspace, k))?;
@@ -453,7 +454,7 @@ impl Composer {
             Kind::DeleteRange => {
                 let (from, to) = (key(b), key(c));
                 let ordered = (from <= to) != model.is_reverse(&keyspace);
-                // One in sixteen stays the wrong way round: an empty range.
+                // One in sixteen keeps its bounds reversed: an empty range.
                 let (from, to) = if ordered || d < 16 { (from, to) } else { (to, from) };
                 Change::DeleteRange { from, to }
             }
@@ -483,7 +484,7 @@ impl Composer {
         Op::Batch { writes, sync: operands[3].is_multiple_of(4) }
     }
 
-    /// Some of the keys, in the order of the keyspace.
+    /// Ingests some of the keys, in the order of the keyspace.
     fn ingest(&mut self, operands: [u8; 4], model: &Model) -> Option<Op> {
         let keyspace = space(operands[0], model)?;
         let mut rng = Rng::new(u64::from(u32::from_le_bytes(operands)));
@@ -497,8 +498,9 @@ impl Composer {
     }
 }
 
-/// Spells keys of the keyspace that is blind for case anyhow, and those that
-/// cursors seek, which is another operation in the other keyspaces.
+/// Changes the case of letters at random in the keys of the case-blind keyspace
+/// and in the keys that cursors seek. In the other keyspaces such a seek is a
+/// different operation.
 pub fn respell(op: &mut Op, bits: u16) {
     let mut rng = Rng::new(u64::from(bits));
     let mut anyhow = |key: &mut Vec<u8>| {
@@ -559,7 +561,7 @@ fn create((name, operator, comparator): (&str, Option<&str>, Option<&str>)) -> O
     }
 }
 
-/// A keyspace that the model has, the default one most often.
+/// Returns a keyspace of the model, the default one most often.
 fn space(number: u8, model: &Model) -> Option<String> {
     let index = [0, 0, 0, 1, 2, 3, 4, 1][usize::from(number) % 8];
     let name = KEYSPACES[index].0;
@@ -570,12 +572,12 @@ fn key(number: u8) -> Vec<u8> {
     KEYS[usize::from(number) % KEYS.len()].to_vec()
 }
 
-/// All keys that cases use, for gets of present and absent ones.
+/// Returns all keys that cases use, for gets of present and absent ones.
 pub fn all_keys() -> impl Iterator<Item = &'static [u8]> {
     KEYS.iter().copied()
 }
 
-/// One of them.
+/// Returns one of the keys.
 pub fn random_key(rng: &mut Rng) -> Vec<u8> {
     key(rng.next_u64() as u8)
 }
@@ -584,7 +586,7 @@ fn name(letter: char, number: u8) -> String {
     format!("{letter}{}", number % 3)
 }
 
-/// A snapshot that is held, half of the time.
+/// Returns an open snapshot, half of the time.
 fn at(number: u8, model: &Model) -> Option<String> {
     Some(name('s', number)).filter(|s| number >= 128 && model.has_snapshot(s))
 }
@@ -602,7 +604,7 @@ fn span(operands: [u8; 4], model: &Model) -> Option<Span> {
     let keyspace = space(a, model)?;
     let bound = |number: u8, open: bool| (!open).then(|| key(number));
     let (from, to) = (bound(b, b >= 192), bound(c, c >= 192));
-    // Backwards bounds must read as empty; once in a while is enough.
+    // Reversed bounds must read as empty; once in a while is enough.
     let (from, to) = match (from, to) {
         (Some(f), Some(t)) if (f > t) != model.is_reverse(&keyspace) && d >= 16 => {
             (Some(t), Some(f))

@@ -1,5 +1,5 @@
-//! What proves the engine: a model that is right by reading, and scripts and
-//! random operations that model and engine must answer alike.
+//! The correctness kit of the engine: a model that is right by reading, and
+//! scripts and random operations that model and engine must answer alike.
 //!
 //! Owns: the corpus (`corpus/*.txt`), the model, the oracle. Runs under
 //! `cargo test -p windrow-testkit`; every failure prints a line that repeats it.

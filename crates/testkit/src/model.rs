@@ -1,6 +1,6 @@
-//! The model: what a database must answer, written so plainly that it is
-//! right by reading. Every version of every key is kept in a `BTreeMap`;
-//! nothing is ever compacted, cached or written to a file.
+//! The model: the right answers of a database, written so plainly that it is right by
+//! reading. Every version of every key is kept in a `BTreeMap`; nothing is ever
+//! compacted, cached or written to a file.
 //!
 //! Owns: the meaning of operations, snapshots, cursors, expiry and merges.
 //! Never does: anything about durability (`oracle.rs` replays histories on models).
@@ -38,12 +38,12 @@ impl Operator {
         })
     }
 
-    /// Whether these bytes are an operand at all.
+    /// Whether these bytes are an operand.
     fn accepts(self, operand: &[u8]) -> bool {
         !matches!(self, Operator::Add) || operand.len() == size_of::<i64>()
     }
 
-    /// `operands` (oldest first) applied to `base`; `None` if they do not fit.
+    /// Applies `operands` (oldest first) to `base`; `None` if they do not fit.
     fn apply(self, base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
             Operator::Add => {
@@ -73,7 +73,7 @@ enum Order {
 }
 
 impl Order {
-    /// The order of a comparator's id; `None`: there is no such comparator.
+    /// Returns the order of a comparator's id; `None`: there is no such comparator.
     fn parse(comparator: Option<&str>) -> Option<Order> {
         match comparator {
             None => Some(Order::Bytewise),
@@ -140,7 +140,7 @@ enum Entry {
     },
 }
 
-/// A state: everything up to a sequence number, expiry judged at a time.
+/// A state: every version up to a sequence number, with expiry judged at a time.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     seq: u64,
@@ -153,7 +153,7 @@ struct Space {
     incarnation: u64,
     operator: Option<Operator>,
     order: Order,
-    /// How long what is put is there for, in ms.
+    /// Time to live of the values that are put, in ms.
     ttl_ms: Option<u64>,
     dropped: bool,
     /// Once it is dropped: the snapshots from before, which still show it.
@@ -161,7 +161,7 @@ struct Space {
     keys: BTreeMap<Ordered, Vec<Version>>,
 }
 
-/// A key that is there, and its value or why it has none.
+/// A key that is present, and its value or the reason why it has none.
 type Visible = (Vec<u8>, Result<Vec<u8>, ErrorKind>);
 
 impl Space {
@@ -211,7 +211,7 @@ impl Space {
         }
     }
 
-    /// The value of a key's versions at a moment.
+    /// Returns the value of a key's versions at a moment.
     fn value(&self, versions: &[Version], at: Moment) -> Result<Option<Vec<u8>>, ErrorKind> {
         let mut operands: Vec<&[u8]> = Vec::new();
         let mut base = None;
@@ -225,7 +225,7 @@ impl Space {
                 Entry::Value { value, expiry_ms } if is_there(expiry_ms) => {
                     base = Some(value.as_slice());
                 }
-                // What has expired is as a delete is.
+                // An expired version counts as a delete.
                 Entry::Operand { .. } | Entry::Value { .. } => {}
                 Entry::Absent | Entry::SingleAbsent => {}
             }
@@ -239,7 +239,7 @@ impl Space {
         merged.map(Some).ok_or(ErrorKind::MergeRefused)
     }
 
-    /// A key's newest spelling and its value at a moment; `None`: it is absent.
+    /// Returns a key's newest spelling and its value at a moment; `None`: it is absent.
     fn entry(&self, versions: &[Version], at: Moment) -> Option<Visible> {
         let newest = versions.iter().rev().find(|v| v.seq <= at.seq)?;
         let value = self.value(versions, at).transpose()?;
@@ -256,7 +256,7 @@ impl Space {
         (lower, upper)
     }
 
-    /// What is visible in a span, in order.
+    /// Returns the visible entries of a span, in order.
     fn visible(&self, from: Option<&[u8]>, to: Option<&[u8]>, at: Moment) -> Vec<Visible> {
         if let (Some(from), Some(to)) = (from, to)
             && self.ordered(from) >= self.ordered(to)
@@ -268,7 +268,7 @@ impl Space {
     }
 }
 
-/// Where a model cursor is, and what it may see.
+/// The position of a model cursor, and the versions that it may see.
 #[derive(Clone, Debug)]
 struct Cursor {
     space: (String, u64),
@@ -310,22 +310,23 @@ impl Default for Model {
 }
 
 impl Model {
-    /// An empty database whose batches may take so many bytes (keys and values).
+    /// Creates an empty database whose batches may take at most `batch_bytes_max` bytes
+    /// (keys and values).
     pub fn new(batch_bytes_max: u64) -> Model {
         Model { batch_bytes_max, ..Model::default() }
     }
 
-    /// Operations written so far: the newest sequence number.
+    /// Returns the number of operations written so far: the newest sequence number.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Names of the keyspaces, sorted.
+    /// Returns the names of the keyspaces, sorted.
     pub fn keyspaces(&self) -> Vec<String> {
         self.spaces.iter().filter(|(_, s)| !s.dropped).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Name of the keyspace's merge operator, if it has one.
+    /// Returns the name of the keyspace's merge operator, if it has one.
     pub fn operator(&self, keyspace: &str) -> Option<&'static str> {
         self.spaces.get(keyspace)?.operator.map(|operator| match operator {
             Operator::Add => "add",
@@ -339,9 +340,8 @@ impl Model {
         self.spaces.get(keyspace).is_some_and(|space| space.order == Order::Reverse)
     }
 
-    /// Whether the contract of single delete allows one for this key: put
-    /// exactly once since it was last removed, never merged, and never
-    /// removed but by single deletes.
+    /// Whether the contract of single delete allows one for this key: put exactly once
+    /// since it was last removed, never merged, and removed by single deletes only.
     pub fn may_single_delete(&self, keyspace: &str, key: &[u8]) -> bool {
         let Some(space) = self.spaces.get(keyspace) else { return false };
         let Some(versions) = space.keys.get(&space.ordered(key)) else { return false };
@@ -351,7 +351,7 @@ impl Model {
         versions.iter().rev().enumerate().all(|(i, v)| if i % 2 == 0 { put(v) } else { removed(v) })
     }
 
-    /// Whether a snapshot of this name is held.
+    /// Whether a snapshot of this name is open.
     pub fn has_snapshot(&self, name: &str) -> bool {
         self.snapshots.contains_key(name)
     }
@@ -361,7 +361,7 @@ impl Model {
         self.cursors.contains_key(name)
     }
 
-    /// The model's clock: milliseconds since it was made.
+    /// Returns the model's clock: milliseconds since it was made.
     pub fn now_ms(&self) -> u64 {
         self.now_ms
     }
@@ -374,8 +374,8 @@ impl Model {
         }
     }
 
-    /// Writes with their keyspaces' names resolved, for [`Model::replay`];
-    /// `None` if a keyspace is not there.
+    /// Resolves the keyspace names of writes, for [`Model::replay`]; `None` if a
+    /// keyspace is absent.
     pub fn resolve(&self, writes: &[Write]) -> Option<Vec<(u64, Change)>> {
         let place = |write: &Write| {
             let space = self.spaces.get(&write.keyspace).filter(|space| !space.dropped)?;
@@ -384,7 +384,7 @@ impl Model {
         writes.iter().map(place).collect()
     }
 
-    /// Writes made at `now_ms` to keyspaces that may have been dropped since.
+    /// Applies writes made at `now_ms` to keyspaces that may have been dropped since.
     pub fn replay(&mut self, writes: &[(u64, Change)], now_ms: u64) {
         for (incarnation, change) in writes {
             self.seq += 1;
@@ -401,7 +401,7 @@ impl Model {
         self.now_ms = now_ms;
     }
 
-    /// Everything visible now, per keyspace.
+    /// Returns every visible entry, per keyspace.
     pub fn dump(&self) -> Vec<(String, Vec<Pair>)> {
         let now = self.now();
         let visible = |space: &Space| -> Vec<Pair> {
@@ -411,7 +411,8 @@ impl Model {
         live.map(|(name, space)| (name.clone(), visible(space))).collect()
     }
 
-    /// What is visible now of a part of a keyspace; nothing if it is not there.
+    /// Returns the visible entries of a part of a keyspace; none if the keyspace is
+    /// absent.
     pub fn span(&self, keyspace: &str, from: Option<&[u8]>, to: Option<&[u8]>) -> Vec<Pair> {
         let space = self.spaces.get(keyspace).filter(|space| !space.dropped);
         let visible = space.map(|space| space.visible(from, to, self.now())).unwrap_or_default();
@@ -422,7 +423,8 @@ impl Model {
         Moment { seq: self.seq, now_ms: self.now_ms }
     }
 
-    /// The keyspace and the moment that a read is for, or the answer that says why not.
+    /// Returns the keyspace and the moment that a read is for, or the answer that says
+    /// why not.
     fn place(&self, keyspace: &str, at: Option<&str>) -> Result<(&Space, Moment), Answer> {
         let space = self.spaces.get(keyspace).ok_or(Answer::Missing)?;
         let moment = match at {
@@ -521,7 +523,7 @@ impl Model {
         }
     }
 
-    /// The keyspace a cursor was made on, dropped or not.
+    /// Returns the keyspace a cursor was made on, dropped or not.
     fn cursor_space(&self, cursor: &Cursor) -> Option<&Space> {
         let live = self.spaces.get(&cursor.space.0).into_iter();
         live.chain(&self.dropped).find(|space| space.incarnation == cursor.space.1)
@@ -543,13 +545,14 @@ impl Model {
         Answer::Steps(entries)
     }
 
-    /// To the newest state, and there to the first key at or after the old one.
+    /// Moves a cursor to the newest state, and there to the first key at or after the
+    /// old one.
     fn refresh(&mut self, name: &str) -> Answer {
         let now = self.now();
         let Some(cursor) = self.cursors.get(name).cloned() else { return Answer::Missing };
         // A snapshot that it was made on is from before the drop.
         if !cursor.pinned && self.cursor_space(&cursor).is_some_and(|space| space.dropped) {
-            // It stays where and when it was.
+            // It keeps its position and its moment.
             return Answer::Steps(vec![Err(ErrorKind::Closed)]);
         }
         if let Some(cursor) = self.cursors.get_mut(name).filter(|cursor| !cursor.pinned) {
@@ -606,7 +609,7 @@ impl Model {
         }
     }
 
-    /// The process ended: what only it held is gone.
+    /// Ends the process: its snapshots, cursors and dropped keyspaces are gone.
     fn restart(&mut self) -> Answer {
         self.snapshots.clear();
         self.cursors.clear();
@@ -631,13 +634,13 @@ impl Model {
         Answer::Values(keys.iter().map(|key| place.0.get(key, place.1)).collect())
     }
 
-    /// The answer of work that changes nothing a reader sees.
+    /// Returns the answer of work that changes nothing a reader sees.
     fn work(&self, keyspace: &str) -> Answer {
         self.place(keyspace, None).map_or_else(|answer| answer, |_| Answer::Done)
     }
 }
 
-/// Longest key and value of a change, in bytes.
+/// Returns the lengths of a change's longest key and value, in bytes.
 fn extent(change: &Change) -> (usize, usize) {
     match change {
         Change::Put { key, value } | Change::PutTtl { key, value, .. } => (key.len(), value.len()),
@@ -653,7 +656,7 @@ fn pair((key, value): Visible) -> Option<Pair> {
     Some((key, value.ok()?))
 }
 
-/// The entries in the order in which a scan meets them, and the first error.
+/// Returns the entries in the order in which a scan meets them, and the first error.
 fn take(mut entries: Vec<Visible>, direction: Direction) -> Answer {
     match direction {
         Direction::Forward => {}
@@ -671,7 +674,7 @@ fn take(mut entries: Vec<Visible>, direction: Direction) -> Answer {
     Answer::Pairs(entries.into_iter().filter_map(pair).collect(), refused)
 }
 
-/// Where a cursor on `on` is after a step.
+/// Returns the position of a cursor on `on` after a step.
 fn step_over<'a>(
     space: &Space,
     all: &'a [Visible],

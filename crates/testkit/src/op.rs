@@ -1,8 +1,8 @@
-//! The words of a test: operations on a database, and their answers.
+//! The vocabulary of a test: operations on a database, and their answers.
 //!
-//! Owns: `Op`, `Answer`, and the `Subject` trait that the model and the engine
-//! implement. Scripts (`text.rs`), random sequences (`compose.rs`) and the
-//! crash harness all speak in these words. Never does: run anything.
+//! Owns: `Op`, `Answer`, and the `Subject` trait that the model and the engine implement.
+//! Scripts (`text.rs`), random sequences (`compose.rs`) and the crash harness all use
+//! this vocabulary. Never does: run anything.
 
 use std::borrow::Cow;
 use windrow_base::ErrorKind;
@@ -17,7 +17,7 @@ pub enum Change {
         /// Value.
         value: Vec<u8>,
     },
-    /// The key has this value for so long.
+    /// The key has this value until the time is over.
     PutTtl {
         /// Key.
         key: Vec<u8>,
@@ -43,7 +43,7 @@ pub enum Change {
         /// Operand.
         operand: Vec<u8>,
     },
-    /// An operand for so long; from then on it hides what is older, as a delete does.
+    /// An operand that expires. From then on it hides what is older, as a delete does.
     MergeTtl {
         /// Key.
         key: Vec<u8>,
@@ -66,18 +66,18 @@ pub enum Change {
 pub struct Write {
     /// Name of the keyspace.
     pub keyspace: String,
-    /// What is changed.
+    /// The change.
     pub change: Change,
 }
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the first key on.
     Forward,
     /// From the last key back.
     Backward,
-    /// One from the front, one from the back, and so on until they meet.
+    /// One key from the front, one from the back, and so on until they meet.
     Zigzag,
 }
 
@@ -105,9 +105,9 @@ pub enum Step {
     Seek(Vec<u8>),
     /// To the last key before this one.
     SeekBefore(Vec<u8>),
-    /// One on. Not taken where the cursor is on no entry.
+    /// One entry on. No movement if the cursor is on no entry.
     Next,
-    /// One back. Not taken where the cursor is on no entry.
+    /// One entry back. No movement if the cursor is on no entry.
     Prev,
 }
 
@@ -153,9 +153,9 @@ pub enum Op {
     },
     /// The entries of a span.
     Scan {
-        /// What is read.
+        /// The keys that are read.
         span: Span,
-        /// Which way.
+        /// The direction.
         direction: Direction,
     },
     /// The entries whose keys start with `prefix`.
@@ -164,28 +164,28 @@ pub enum Op {
         keyspace: String,
         /// Name of the snapshot.
         at: Option<String>,
-        /// What the keys start with.
+        /// The beginning of the keys.
         prefix: Vec<u8>,
-        /// Which way.
+        /// The direction.
         direction: Direction,
     },
     /// Every entry of every keyspace.
     Dump,
-    /// Makes a cursor that lives on under this name.
+    /// Makes a cursor that stays open under this name.
     OpenCursor {
         /// Its name.
         cursor: String,
-        /// What it may visit.
+        /// The keys that it may visit.
         span: Span,
     },
-    /// Moves a cursor, and says what it is on after each step.
+    /// Moves a cursor, and reports its entry after each step.
     Walk {
         /// Its name.
         cursor: String,
         /// The movements.
         steps: Vec<Step>,
     },
-    /// Brings a cursor to the newest state, at the first key from where it was on.
+    /// Brings a cursor to the newest state, at the first key at or after its last one.
     Refresh {
         /// Its name.
         cursor: String,
@@ -205,7 +205,7 @@ pub enum Op {
         /// Its name.
         name: String,
     },
-    /// Writes the memtables out: of one keyspace, or of all.
+    /// Flushes the memtables of one keyspace, or of all.
     Flush {
         /// Name of the keyspace; `None`: all.
         keyspace: Option<String>,
@@ -214,7 +214,7 @@ pub enum Op {
     Compact,
     /// Compacts a span of one keyspace.
     CompactRange {
-        /// What is compacted.
+        /// The keys that are compacted.
         span: Span,
     },
     /// Waits until no background work is left.
@@ -243,11 +243,11 @@ pub enum Op {
         /// Id of its comparator.
         comparator: Option<String>,
     },
-    /// Gives a keyspace settings of its own, in the place of those that it has.
+    /// Gives a keyspace settings of its own, in place of its present ones.
     Configure {
         /// Its name.
         name: String,
-        /// How long what is put is there for, in ms.
+        /// Time to live of the values that are put, in ms.
         ttl_ms: Option<u64>,
         /// Its codecs by level.
         compression: Option<String>,
@@ -261,14 +261,14 @@ pub enum Op {
     Keyspaces,
     /// Moves the clock on.
     Clock {
-        /// By so many milliseconds.
+        /// The number of milliseconds.
         forward_ms: u64,
     },
 }
 
 impl Op {
-    /// What it writes, all of it or nothing, and whether that is durable when it returns;
-    /// `None` if it writes nothing.
+    /// Returns the changes that it writes, all of them or none, and whether they are
+    /// durable when it returns; `None` if it writes nothing.
     pub fn writes(&self) -> Option<(Cow<'_, [Write]>, bool)> {
         match self {
             Op::Write { write, sync } => Some((Cow::Borrowed(std::slice::from_ref(write)), *sync)),
@@ -288,12 +288,12 @@ impl Op {
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
-/// What an operation gave back. Errors compare by kind.
+/// The answer of an operation. Errors compare by kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It was done.
     Done,
-    /// A value, or that there is none.
+    /// A value; `None` for an absent key.
     Value(Option<Vec<u8>>),
     /// One value or error per key.
     Values(Vec<Result<Option<Vec<u8>>, ErrorKind>>),
@@ -301,7 +301,7 @@ pub enum Answer {
     Pairs(Vec<Pair>, Option<ErrorKind>),
     /// Keyspaces with their entries.
     Dump(Vec<(String, Vec<Pair>)>),
-    /// What a cursor was on after each step.
+    /// The entry that a cursor was on after each step.
     Steps(Vec<Result<Option<Pair>, ErrorKind>>),
     /// Names, sorted.
     Names(Vec<String>),

@@ -1,11 +1,11 @@
-//! What a database may hold after a crash: a prefix of the history of its
-//! batches, as long as what was acknowledged as durable, at least.
+//! The states that a database may have after a crash: a prefix of the history of its batches, at
+//! least as long as the part acknowledged as durable.
 //!
-//! Owns: the history, which prefix came back, and the comparison of everything
-//! that can be read with the replay of that prefix. Keyspaces are made and
-//! dropped at once, apart from the history (a manifest edit is durable when it
-//! returns); one that was under way at the crash may be there or not. A drop that
-//! is durable has everything acknowledged before it in front of it (P2).
+//! Owns: the history, which prefix came back, and the comparison of everything that can be read
+//! with the replay of that prefix. Keyspaces are made and dropped at once, apart from the history
+//! (a manifest edit is durable when it returns); a keyspace operation that was under way at the
+//! crash may have happened or not. A durable drop comes after everything acknowledged before it
+//! (P2).
 //! Never does: crash anything (`sim` does).
 
 use crate::compose::{all_keys, random_key};
@@ -20,42 +20,42 @@ use windrow_env::testing::Rng;
 struct Entry {
     writes: Vec<(u64, Change)>,
     now_ms: u64,
-    /// It has a sequence number before it is there: where it failed, that number tells nothing.
+    /// An ingestion takes its sequence number before its tables are installed: if it failed, that
+    /// number proves nothing.
     is_ingestion: bool,
     /// The database's newest sequence number after it; `None`: it was never acknowledged.
     seq_end: Option<u64>,
 }
 
-/// A stretch of the history between two moments that are known: opens, and
-/// changes of which keyspaces there are.
+/// A part of the history between two known moments: opens, and changes to the set of keyspaces.
 #[derive(Clone, Debug)]
 struct Stretch {
-    /// The replay of what lies before it.
+    /// The replay of the history before it.
     base: Model,
     base_seq: u64,
     /// Batches after `base`, in order.
     pending: Vec<Entry>,
-    /// An ingestion has failed in it. The log may have its sequence number without anything that
-    /// was written.
+    /// An ingestion has failed in it. The log may have its sequence number although nothing was
+    /// installed.
     is_number_lost: bool,
 }
 
 impl Stretch {
-    /// How many of its batches are there at this sequence number.
+    /// Returns how many of its batches are present at this sequence number.
     fn count_at(&self, seq: u64) -> usize {
         let before = |entry: &&Entry| entry.seq_end.is_some_and(|end| end <= seq);
         let count = self.pending.iter().take_while(before).count();
         let known = self.pending[..count].iter().rev().find_map(|e| e.seq_end);
-        // The one batch that was never acknowledged: it is there if the
-        // sequence number says so.
+        // The last batch may never have been acknowledged: it is present if the sequence number
+        // says so.
         let doubtful = count + 1 == self.pending.len()
             && self.pending[count].seq_end.is_none()
             && seq > known.unwrap_or(self.base_seq);
         count + usize::from(doubtful)
     }
 
-    /// The same on a device that has lost what was durable, likeliest first: of an
-    /// ingestion the log has the sequence number, and the manifest all else.
+    /// Returns the possible counts on a device that has lost durable data, likeliest first. Of an
+    /// ingestion, the log holds only the sequence number and the manifest all else.
     fn counts_at(&self, seq: u64) -> impl Iterator<Item = usize> + use<> {
         let most = self.count_at(seq);
         let ingestions = self.pending[..most].iter().rev().take_while(|e| e.is_ingestion).count();
@@ -63,7 +63,7 @@ impl Stretch {
         (most.saturating_sub(lost)..=most).rev()
     }
 
-    /// The state after its first `count` batches, at this time.
+    /// Returns the state after its first `count` batches, at this time.
     fn replayed(&self, count: usize, now_ms: u64) -> Model {
         let mut state = self.base.clone();
         for entry in &self.pending[..count] {
@@ -75,14 +75,14 @@ impl Stretch {
     }
 }
 
-/// The history of a database, and what of it must still be there.
+/// The history of a database, and how much of it must still be present.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// What is known to be durable, and what was issued since.
+    /// The stretch that began at the last known moment, with the batches issued since.
     last: Stretch,
     /// The replay of everything issued and acknowledged.
     current: Model,
-    /// So many of the last stretch's batches must survive a power loss.
+    /// The number of the last stretch's batches that must survive a power loss.
     synced: usize,
     /// A keyspace operation that has not returned.
     in_doubt: Option<Op>,
@@ -91,7 +91,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// The history of an empty database.
+    /// Begins the history of an empty database.
     pub fn new(model: Model) -> Oracle {
         Oracle {
             last: Stretch {
@@ -112,12 +112,12 @@ impl Oracle {
         self.past.get_or_insert_default();
     }
 
-    /// The state that reads must show now.
+    /// Returns the state that reads must show now.
     pub fn current(&self) -> &Model {
         &self.current
     }
 
-    /// What reads show where a batch that failed half-way is visible.
+    /// Returns the state that reads show if a batch that failed half-way is visible.
     pub fn with_doubt(&self) -> Model {
         let mut state = self.current.clone();
         for entry in self.last.pending.iter().filter(|entry| entry.seq_end.is_none()) {
@@ -126,7 +126,7 @@ impl Oracle {
         state
     }
 
-    /// Sets the time by which expiry is judged, and new expiries are reckoned.
+    /// Sets the time by which expiry is judged and from which new expiries count.
     pub fn set_now_ms(&mut self, now_ms: u64) {
         self.current.set_now_ms(now_ms);
     }
@@ -136,14 +136,14 @@ impl Oracle {
         self.current.apply(op)
     }
 
-    /// A batch is about to be issued.
+    /// Records a batch that is about to be issued.
     pub fn issue(&mut self, writes: &[Write], is_ingestion: bool) {
         let resolved = self.current.resolve(writes).unwrap_or_default();
         let now_ms = self.current.now_ms();
         self.last.pending.push(Entry { writes: resolved, now_ms, is_ingestion, seq_end: None });
     }
 
-    /// The batch issued last was acknowledged, the database now being at `seq`.
+    /// Records that the batch issued last was acknowledged, with the database now at `seq`.
     pub fn acknowledge(&mut self, seq: u64, synced: bool) {
         if let Some(entry) = self.last.pending.last_mut() {
             entry.seq_end = Some(seq);
@@ -154,12 +154,12 @@ impl Oracle {
         }
     }
 
-    /// The batch issued last was refused before anything was written.
+    /// Forgets the batch issued last: it was refused before anything was written.
     pub fn withdraw(&mut self) {
         self.last.pending.pop();
     }
 
-    /// Everything acknowledged is durable.
+    /// Records that everything acknowledged is durable.
     pub fn sync(&mut self) {
         self.synced = self.acknowledged();
     }
@@ -168,23 +168,23 @@ impl Oracle {
         self.last.pending.iter().filter(|entry| entry.seq_end.is_some()).count()
     }
 
-    /// A keyspace is about to be made or dropped.
+    /// Records a keyspace operation that is about to begin.
     pub fn begin_keyspace(&mut self, op: &Op) {
         self.in_doubt = Some(op.clone());
     }
 
-    /// It was refused before anything was written.
+    /// Forgets the keyspace operation: it was refused before anything was written.
     pub fn withdraw_keyspace(&mut self) {
         self.in_doubt = None;
     }
 
-    /// Whether a batch or keyspace operation failed half-way: it may be there
-    /// after the next open, or not.
+    /// Whether a batch or keyspace operation failed half-way: after the next open it may be present
+    /// or not.
     pub fn has_doubt(&self) -> bool {
         self.in_doubt.is_some() || self.last.pending.iter().any(|entry| entry.seq_end.is_none())
     }
 
-    /// It returned: it is durable.
+    /// Records that the keyspace operation returned: it is durable.
     pub fn end_keyspace(&mut self) -> Answer {
         match self.in_doubt.take() {
             Some(op) => {
@@ -201,23 +201,23 @@ impl Oracle {
         }
     }
 
-    /// Judges a database that was just opened after a crash, and goes on from
-    /// what it holds. `kept`: the page cache survived (the process died, not
-    /// the machine), so everything acknowledged must be there.
+    /// Judges a database that was just opened after a crash, and continues from its contents.
+    /// `kept`: the page cache survived (the process died, not the machine), so everything
+    /// acknowledged must be present.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn recovered(&mut self, db: &Db, kept: bool) -> Result<(), String> {
         self.settle_keyspace(db)?;
         self.recovered_with(db, if kept { self.acknowledged() } else { self.synced })
     }
 
-    /// As [`Oracle::recovered`], on a device that has lost what it said was
-    /// durable: any prefix will do, of what went before the last open too if
-    /// that is kept ([`Oracle::keep_past`]), but nothing that is not one.
+    /// Judges as [`Oracle::recovered`] does, on a device that has lost durable data: any prefix is
+    /// accepted, also of the history before the last open if that is kept ([`Oracle::keep_past`]),
+    /// but nothing else.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Oracle::recovered`].
     pub fn recovered_any(&mut self, db: &Db) -> Result<(), String> {
         let why = match self.recovered_with(db, 0) {
             Ok(()) => return Ok(()),
@@ -243,12 +243,12 @@ impl Oracle {
         Ok(())
     }
 
-    /// Judges a database in which writing was turned on again after a failure, and
-    /// goes on: all that was acknowledged is there and durable; the batch that
-    /// failed is there if it was visible before, else never again.
+    /// Judges a database in which writing was turned on again after a failure, and continues:
+    /// everything acknowledged is present and durable. The batch that failed is present if it was
+    /// visible before, else never again.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn resumed(&mut self, db: &Db) -> Result<(), String> {
         self.settle_keyspace(db)?;
         self.settle_ingestion(db);
@@ -290,7 +290,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// What an open has shown is durable (R3).
+    /// Starts a new stretch: the contents that an open has shown are durable (R3).
     fn go_on(&mut self, state: Model, seq: u64) {
         self.current = state.clone();
         let next =
@@ -302,7 +302,7 @@ impl Oracle {
         self.synced = 0;
     }
 
-    /// A keyspace operation that was under way has happened or has not.
+    /// Decides whether a keyspace operation that was under way has happened.
     fn settle_keyspace(&mut self, db: &Db) -> Result<(), String> {
         let names = sorted_keyspaces(db);
         if let Some(op) = self.in_doubt.clone() {
@@ -318,8 +318,9 @@ impl Oracle {
         if names == want { Ok(()) } else { Err(format!("keyspaces {names:?}, not {want:?}")) }
     }
 
-    /// An ingestion that was under way has happened, or never does. The contents say which, and
-    /// for a batch after one that failed too: the number that is found may be the ingestion's.
+    /// Decides whether an ingestion that was under way has happened, or never will. The contents
+    /// tell, also for a batch after a failed ingestion: the number that is found may be the
+    /// ingestion's.
     fn settle_ingestion(&mut self, db: &Db) {
         let Some(entry) = self.last.pending.last() else { return };
         let is_doubtful =
@@ -330,12 +331,12 @@ impl Oracle {
         }
     }
 
-    /// The state after the last stretch's first `k` batches, at the present time.
+    /// Returns the state after the last stretch's first `k` batches, at the present time.
     fn replayed(&self, k: usize) -> Model {
         self.last.replayed(k, self.current.now_ms())
     }
 
-    /// For a report: whether any prefix explains what is there.
+    /// Reports whether any prefix explains the contents.
     fn other_explanation(&self, db: &Db) -> String {
         let fits = |k: &usize| compare(db, &self.replayed(*k)).is_ok();
         match (0..=self.last.pending.len()).rev().find(fits) {
@@ -351,7 +352,7 @@ fn sorted_keyspaces(db: &Db) -> Vec<String> {
     names
 }
 
-/// Checks that every way to read a database shows what the model holds.
+/// Checks that every way to read a database shows the model's contents.
 ///
 /// # Errors
 /// The first difference, or read error, in words.
@@ -385,7 +386,7 @@ pub fn compare(db: &Db, model: &Model) -> Result<(), String> {
     Ok(())
 }
 
-/// Spans of a keyspace that are read with bounds, at each comparison others.
+/// Spans of a keyspace that are read with bounds, different ones at each comparison.
 const SPANS: usize = 3;
 
 fn compare_spans(keyspace: &Keyspace, name: &str, model: &Model) -> Result<(), String> {
@@ -443,7 +444,7 @@ mod tests {
     use windrow::Options;
     use windrow_env::testing::env;
 
-    /// A database of its own to which these keys were put, one after the other.
+    /// A new database to which these keys were put, one after the other.
     fn holding(keys: &[&str]) -> Db {
         let mut options = Options::default();
         options.components.env = Some(env(1).0);
@@ -454,7 +455,7 @@ mod tests {
         db
     }
 
-    /// The history of putting these keys, each acknowledged and synced.
+    /// Records puts of these keys, each acknowledged and synced.
     fn issued(oracle: &mut Oracle, keys: &[&str]) {
         for key in keys {
             let change = Change::Put { key: key.as_bytes().to_vec(), value: b"value".to_vec() };

@@ -1,8 +1,8 @@
 //! The conformance corpus: scripts with their answers in the file, run against
 //! the model (which fills the answers in) and against every option set.
 //!
-//! Owns: finding, running and rewriting scripts. Never does: know what is
-//! right; a reviewer reads what the model wrote.
+//! Owns: finding, running and rewriting scripts. Never does: know the right
+//! answers; a reviewer reads those that the model wrote.
 
 use crate::model::Model;
 use crate::op::{Answer, Subject};
@@ -22,7 +22,7 @@ pub struct Script {
     pub lines: Vec<Line>,
 }
 
-/// Every script, by name.
+/// Loads every script, by name.
 ///
 /// # Errors
 /// A sentence that names the file (and line) that cannot be read.
@@ -43,7 +43,7 @@ fn load(path: PathBuf) -> Result<Script, String> {
     Ok(Script { path, lines })
 }
 
-/// The model that a database of any variant must agree with.
+/// Returns the model that a database of any variant must agree with.
 pub fn model() -> Model {
     Model::new(SMALL_MEMORY_BYTES / 4)
 }

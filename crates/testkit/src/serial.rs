@@ -2,11 +2,11 @@
 //! dependencies has no cycle (A. Adya, "Weak Consistency: A Generalized Theory and
 //! Optimistic Implementations for Distributed Transactions", PL-3).
 //!
-//! Every write of a key is one version, told by who wrote it; versions of a key follow
-//! each other in the order of their commits. Three kinds of edges: who wrote a version
-//! comes before who wrote the next (ww), and before who read it (wr); who read a version
-//! comes before who wrote the next (rw). A range that was read counts as a read of every
-//! key in it, those that were not there included.
+//! Every write of a key is one version, identified by its writer; versions of a key follow each
+//! other in the order of their commits. There are three kinds of edges. The writer of a version
+//! comes before the writer of the next (ww) and before its readers (wr); a reader of a version
+//! comes before the writer of the next (rw). A range read counts as a read of every key in the
+//! range, absent keys included.
 //!
 //! Owns: the graph. Never does: run a transaction.
 
@@ -15,21 +15,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A transaction that committed.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
-    /// Its name; what it wrote says it. Not 0, which names the beginning.
+    /// Its name, which its values carry. Not 0, which names the initial state.
     pub id: u64,
     /// Its place among those that wrote something.
     pub commit: u64,
-    /// The keys that it read, each with who had written what it saw; 0: it was not there.
+    /// The keys that it read, each with the writer of the version that it saw; 0: the key was
+    /// absent.
     pub reads: Vec<(u64, u64)>,
     /// The keys that it wrote.
     pub writes: Vec<u64>,
 }
 
-/// A cycle in a history, or a read of what was never written.
+/// Finds a cycle in a history, or a read of a version that was never written.
 ///
 /// # Errors
-/// The transactions of a cycle, in its order, with what leads from each to the next; or the
-/// read.
+/// The transactions of a cycle, in its order, with the edge from each to the next; or the read.
 pub fn check(history: &[Committed]) -> Result<(), String> {
     let mut versions: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
     for transaction in history {
@@ -82,7 +82,7 @@ pub fn check(history: &[Committed]) -> Result<(), String> {
 
 type Edges = BTreeMap<u64, BTreeMap<u64, String>>;
 
-/// A cycle that can be reached from `id`, as text.
+/// Returns a cycle that can be reached from `id`, as text.
 fn cycle_from(
     id: u64,
     edges: &Edges,
@@ -129,10 +129,10 @@ mod tests {
         assert!(check(&write_skew).unwrap_err().contains("read key 0 before it is written by 1"));
         let read_skew = [tx(1, &[], &[0, 1]), tx(2, &[(0, 0), (1, 1)], &[])];
         assert!(check(&read_skew).is_err());
-        // Each of two predicates misses what the other inserts.
+        // Each of two predicates misses the key that the other inserts.
         let phantoms = [tx(1, &[(5, 0)], &[6]), tx(2, &[(6, 0)], &[5])];
         assert!(check(&phantoms).is_err());
-        // Of a read-only transaction (Fekete, O'Neil, O'Neil).
+        // The anomaly of a read-only transaction (Fekete, O'Neil, O'Neil).
         let with_reader =
             [tx(1, &[(0, 0), (1, 0)], &[0]), tx(2, &[(1, 0)], &[1]), tx(3, &[(0, 0), (1, 2)], &[])];
         assert!(check(&with_reader).is_err());

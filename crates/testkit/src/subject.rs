@@ -1,7 +1,7 @@
-//! A database that answers operations: the engine behind the words of a test.
+//! A database that answers operations: the engine behind the vocabulary of a test.
 //!
 //! Owns: the open database, its handles, snapshots and cursors by name.
-//! Never does: decide what is right (`model.rs` does).
+//! Never does: decide which answer is right (`model.rs` does).
 
 use crate::op::{Answer, Change, DEFAULT, Direction, Op, Pair, Span, Step, Subject, Write};
 use crate::world::World;
@@ -18,20 +18,20 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Result};
 /// A database under test.
 pub struct Database {
     options: Options,
-    /// `None` only where an open failed.
+    /// `None` only after an open failed.
     db: Option<Db>,
     keyspaces: BTreeMap<String, Keyspace>,
     snapshots: BTreeMap<String, Snapshot>,
     cursors: BTreeMap<String, Cursor>,
     checkpoints: u64,
-    /// Of the last error, for messages.
+    /// The last error, for messages.
     last_error: Option<Error>,
-    /// Last, so that a temporary directory goes after the database in it.
+    /// Last, so that a temporary directory is removed after the database in it is dropped.
     world: World,
 }
 
-/// A keyspace as batches name it: the database itself for the default one,
-/// so that both spellings of the API are used.
+/// A keyspace as batches name it. The default one is the database itself, so that both spellings of
+/// the API are used.
 enum Place<'a> {
     Default(&'a Db),
     Named(&'a Keyspace),
@@ -109,7 +109,7 @@ fn apply(tx: &mut Transaction, place: &impl InKeyspace, change: &Change) -> Resu
     }
 }
 
-/// The key of a change, the first of a range.
+/// Returns the key of a change, or the first key of a range.
 fn key_of(change: &Change) -> &[u8] {
     match change {
         Change::Put { key, .. }
@@ -122,7 +122,7 @@ fn key_of(change: &Change) -> &[u8] {
     }
 }
 
-/// Everything that every keyspace of a database holds, read forward.
+/// Reads every entry of every keyspace of a database, forward.
 ///
 /// # Errors
 /// The first read error.
@@ -164,12 +164,12 @@ impl Database {
         Ok(database)
     }
 
-    /// The error behind the last `Answer::Error`.
+    /// Returns the error behind the last `Answer::Error`.
     pub fn last_error(&self) -> Option<&Error> {
         self.last_error.as_ref()
     }
 
-    /// The database.
+    /// Returns the database.
     ///
     /// # Panics
     /// If the last open failed.
@@ -177,7 +177,7 @@ impl Database {
         self.db.as_ref().expect("the database is open")
     }
 
-    /// Options of the next open, in place of those of the last.
+    /// Sets the options of the next open, in place of those of the last.
     pub fn set_options(&mut self, options: Options) {
         self.options = options;
     }
@@ -265,7 +265,7 @@ impl Database {
         Ok(Answer::Done)
     }
 
-    /// As a batch or as a transaction, which are one to whoever runs alone.
+    /// Writes a batch or runs a transaction: without concurrency both have the same effect.
     fn batch(&self, writes: &[Write], sync: bool) -> Result<Answer> {
         let mut placed = Vec::with_capacity(writes.len());
         for write in writes {
@@ -273,7 +273,7 @@ impl Database {
             placed.push((place, &write.change));
         }
         let sync = if sync { WriteSync::Yes } else { WriteSync::No };
-        // A transaction has no single delete, and one of no writes commits where writing is off.
+        // A transaction has no single delete, and commits without writes even where writing is off.
         let is_single = |change: &Change| matches!(change, Change::SingleDelete { .. });
         let is_even = !writes.is_empty() && writes.len().is_multiple_of(2);
         if is_even && !writes.iter().any(|write| is_single(&write.change)) {
@@ -285,18 +285,19 @@ impl Database {
         Ok(Answer::Done)
     }
 
-    /// The changes in a transaction that also goes back to a savepoint, and reads each key before and
-    /// after: what it sees of its own writes is what everybody sees once it has committed.
+    /// Makes the changes in a transaction that also rolls back to a savepoint, and reads each key
+    /// before and after. Its view of its own writes is the view of every reader once it has
+    /// committed.
     ///
     /// # Panics
-    /// If that is not so.
+    /// If the two views differ.
     fn transaction(&self, changes: &[(Place<'_>, &Change)], sync: WriteSync) -> Result<Answer> {
         let mut tx = self.db().transaction()?;
         let begin_ms = self.db().now_ms();
         let mut seen = Vec::new();
         for (place, change) in changes {
             let key = key_of(change);
-            // A read that fails ends nothing: the write may go through.
+            // A read that fails ends nothing: the write may succeed.
             let _ = tx.get(place, key);
             let savepoint = tx.savepoint();
             let _ = tx.put(place, key, "forgotten");
@@ -318,7 +319,7 @@ impl Database {
         Ok(Answer::Done)
     }
 
-    /// The keyspace and the snapshot of a read; `None` if one is missing.
+    /// Returns the keyspace and the snapshot of a read; `None` if one is missing.
     fn read_place(
         &self,
         keyspace: &str,
@@ -429,8 +430,8 @@ impl Database {
         Ok(Answer::Done)
     }
 
-    /// Dropping what is not there is an error; the handle of what was dropped
-    /// is kept, to see that it answers `Closed`.
+    /// Dropping an absent keyspace is an error. The handle of a dropped one is kept, to check that
+    /// it answers `Closed`.
     fn drop_keyspace(&mut self, name: &str) -> Result<Answer> {
         if !self.db().keyspaces().iter().any(|n| n == name) {
             return match self.db().drop_keyspace(name) {
@@ -507,7 +508,7 @@ impl Database {
         }
     }
 
-    /// Work on the files, which changes nothing that a reader sees.
+    /// Runs work on the files, which changes nothing that a reader sees.
     fn work(&mut self, op: &Op) -> Result<Answer> {
         match op {
             Op::Flush { keyspace: None } => self.db().flush()?,
@@ -574,12 +575,12 @@ fn take_step(cursor: &mut Cursor, step: &Step) -> std::result::Result<Option<Pai
     was_on(cursor, moved)
 }
 
-/// Whether it is at a key whose merge was refused, from which it goes on.
+/// Whether the cursor is at a key whose merge was refused, from which it continues.
 fn is_at_refused(cursor: &Cursor) -> bool {
     cursor.status().is_err_and(|error| error.kind() == ErrorKind::MergeRefused)
 }
 
-/// What a movement that returned `moved` ended on.
+/// Returns the entry of the cursor after a movement that returned `moved`.
 fn was_on(cursor: &Cursor, moved: Result<bool>) -> std::result::Result<Option<Pair>, ErrorKind> {
     let valid = moved.map_err(|error| error.kind())?;
     assert_eq!(valid, cursor.valid(), "what a step returns is whether the cursor is valid");

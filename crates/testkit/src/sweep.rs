@@ -1,6 +1,6 @@
-//! Many cases on all processors, the first failure reported with the line
-//! that repeats it, and a word about cases that may never end: the machine may
-//! as well be slow, so that no verdict hangs on it.
+//! Many cases on all processors. The first failure is reported with the line
+//! that repeats it. A long case is named, since it may never end; but the
+//! machine may be slow, so no verdict depends on it.
 //!
 //! Owns: the threads. Never does: know what a case is.
 
@@ -17,10 +17,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A case that takes longer is named, once for every such time.
+/// A case that takes longer is named, again after each further such time.
 const LONG: Duration = Duration::from_secs(120);
 
-/// What all threads share.
+/// The state that all threads share.
 struct Sweep<T> {
     next: AtomicU64,
     end: u64,
@@ -29,7 +29,7 @@ struct Sweep<T> {
     total: Mutex<Option<T>>,
 }
 
-/// The case a thread is at, and since when, or since when it was last named.
+/// The case that a thread runs, and the time when it began or was last named.
 type Running = Mutex<Option<(u64, Instant)>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -79,12 +79,11 @@ impl<T> Sweep<T> {
     }
 }
 
-/// Runs `case` for every index, on all processors, and sums what they return.
-/// After a failure no new case starts.
+/// Runs `case` for every index, on all processors, and sums the results. After a failure no new
+/// case starts.
 ///
-/// # Errors
-/// The failed case with the lowest index among those run: its index, and what
-/// `case` said (or that it panicked).
+/// # Errors The failed case with the lowest index among those run: its index, and the error of
+/// `case` (or its panic).
 pub fn run<T: Send>(
     cases: Range<u64>,
     case: impl Fn(u64) -> Result<T, String> + Sync,
@@ -123,14 +122,14 @@ fn name_if_long(running: &Running) {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     format!("panicked: {}", text.unwrap_or("(not a text)"))
 }
 
-/// The number in an environment variable, or `default`.
+/// Returns the number in an environment variable, or `default`.
 ///
 /// # Panics
 /// If it is set to something else.

@@ -1,5 +1,5 @@
-//! Operations and answers as text: what corpus files are written in, and what
-//! a failing random case prints, so that it can be pasted into the corpus.
+//! Operations and answers as text: the format of corpus files. A failing random case
+//! prints it too, so that it can be pasted into the corpus.
 //!
 //! Owns: the grammar (crates/testkit/corpus/README.md). Never does: run an operation.
 
@@ -15,8 +15,8 @@ const PLAIN_BYTES_MAX: usize = 48;
 /// Longest part whose repetition is printed as such.
 const PERIOD_MAX: usize = 24;
 
-/// A byte string as a token: bare, `""`, `i:5` for a counter (eight bytes),
-/// `ab*70000` for a long repetition, `\x00` for what is not a word.
+/// Prints a byte string as a token: bare, `""`, `i:5` for a counter (eight bytes),
+/// `ab*70000` for a long repetition, `\x00` for a byte that no word has.
 pub fn token(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "\"\"".to_owned();
@@ -147,7 +147,7 @@ fn ingest_text(keyspace: &str, pairs: &[Pair]) -> String {
     out + "end"
 }
 
-/// An operation as the lines that [`parse`] reads (a batch takes several).
+/// Prints an operation as the lines that [`parse`] reads (a batch takes several).
 pub fn op_text(op: &Op) -> String {
     let synced = |sync: &bool| if *sync { " sync" } else { "" };
     match op {
@@ -227,12 +227,12 @@ const PLAIN: [(&str, Op); 9] = [
     ("keyspaces", Op::Keyspaces),
 ];
 
-/// Operations as a script.
+/// Prints operations as a script.
 pub fn script_text(ops: &[Op]) -> String {
     ops.iter().map(|op| op_text(op) + "\n").collect()
 }
 
-/// The words of one line, and what of them was read.
+/// The words of one line, and how many of them were read.
 struct Words<'a> {
     words: Vec<&'a str>,
     next: usize,
@@ -258,7 +258,7 @@ impl<'a> Words<'a> {
         word.parse().map_err(|_| format!("`{word}` is not a number"))
     }
 
-    /// The rest of the next word, if it starts with `prefix`.
+    /// Returns the rest of the next word, if it starts with `prefix`.
     fn tagged(&mut self, prefix: &str) -> Option<&'a str> {
         let tail = self.words.get(self.next)?.strip_prefix(prefix)?;
         self.next += 1;
@@ -414,20 +414,20 @@ fn parse_line(line: &str) -> Parsed<Op> {
     words.end(op)
 }
 
-/// An operation of a script, and where it is.
+/// An operation of a script, and its place in the file.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// The operation.
     pub op: Op,
     /// Number of its first line, from 1.
     pub number: usize,
-    /// Its text as it is in the file, comments and blank lines before it included.
+    /// Its text in the file, comments and blank lines before it included.
     pub source: String,
     /// The answer that the file expects, as [`answer_text`] prints it.
     pub expected: String,
 }
 
-/// The operation that a line begins which goes on up to `end`.
+/// Parses the first line of an operation that takes several lines, up to `end`.
 fn begin_of_many(text: &str) -> Parsed<Option<Op>> {
     let mut words = Words::new(text);
     match words.word()? {
@@ -443,7 +443,7 @@ fn begin_of_many(text: &str) -> Parsed<Option<Op>> {
     }
 }
 
-/// Adds a line of one that goes on.
+/// Adds a line to such an operation.
 fn parse_within(op: &mut Op, text: &str) -> Parsed<()> {
     let mut words = Words::new(text);
     match op {
@@ -458,7 +458,7 @@ fn parse_within(op: &mut Op, text: &str) -> Parsed<()> {
     words.end(())
 }
 
-/// Reads a script: operations, each followed by the lines (`= ...`, `! ...`) it answers.
+/// Reads a script: operations, each followed by its answer (lines `= ...` and `! ...`).
 ///
 /// # Errors
 /// A sentence that names the line.
@@ -514,7 +514,7 @@ fn error_text(kind: ErrorKind) -> String {
     format!("! {}\n", kind.as_str())
 }
 
-/// An answer as a script expects it: nothing for plain success.
+/// Prints an answer as a script expects it: nothing for plain success.
 pub fn answer_text(answer: &Answer) -> String {
     let value = |v: &Option<Vec<u8>>| match v {
         Some(v) => format!("= {}\n", token(v)),

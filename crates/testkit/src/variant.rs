@@ -8,7 +8,7 @@ use std::sync::Arc;
 use windrow::{Components, Options, Settings};
 use windrow_base::{Comparator, Result};
 
-/// Where a database of a variant lives and who does its background work.
+/// The place of a variant's database, and the executor of its background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
     /// In memory, background work by the seeded stepper.
@@ -24,14 +24,14 @@ pub enum Ground {
 pub struct Variant {
     /// Its name in messages.
     pub name: &'static str,
-    /// What differs from [`SMALL`].
+    /// The settings that differ from [`SMALL`].
     pub settings: &'static [(&'static str, &'static str)],
-    /// Where it runs.
+    /// Its ground.
     pub ground: Ground,
 }
 
-/// What every variant starts from: everything as small as it may be, so that
-/// a few hundred operations make several levels.
+/// The settings that every variant starts from: everything as small as it may be, so
+/// that a few hundred operations make several levels.
 const SMALL: &[(&str, &str)] = &[
     ("memory_bytes", "8MiB"),
     ("memtable_bytes", "64KiB"),
@@ -77,10 +77,10 @@ const FROM_LAST: &str = "windrow use=measured shape=garnering(t=2,c=0.8,base=las
      level0=partitioned(lanes=4,k=dial,depth=4) pick=sst_log(columns,share=dial,levels=2,depth=3) \
      cut=overlap(f=3) filters=mnemosyne(bits=4)";
 
-/// A level 1 that a handful of values fills: several levels, and their logs.
+/// A level 1 that a handful of values fills: several levels, with their SST-logs.
 const TINY: (&str, &str) = ("level_base_bytes", "4KiB");
 
-/// Tables that a few values fill: SST-logs of several, which are emptied.
+/// Tables that a few values fill: SST-logs of several tables, which are merged down.
 const TINY_TABLES: (&str, &str) = ("file_bytes", "4KiB");
 
 const fn simulated(
@@ -123,7 +123,7 @@ pub const VARIANTS: &[Variant] = &[
         "queue",
         &[("preset", "vlsm shape=leveling(t=2,phi=4) level0=fifo"), ("level_base_bytes", "256KiB")],
     ),
-    // The defaults, in the least memory that is allowed: nothing is flushed unasked.
+    // The defaults, in the least memory that is allowed: nothing is flushed on its own.
     simulated(
         "defaults",
         &[
@@ -148,7 +148,7 @@ pub const VARIANTS: &[Variant] = &[
 ];
 
 impl Variant {
-    /// The options of this set, without an environment.
+    /// Returns the options of this set, without an environment.
     ///
     /// # Errors
     /// `InvalidArgument` if a setting is unknown or its value out of range.
@@ -156,14 +156,13 @@ impl Variant {
         options_of(self.settings.iter().copied())
     }
 
-    /// The variants that run in memory on the stepper.
+    /// Returns the variants that run in memory on the stepper.
     pub fn simulated() -> impl Iterator<Item = &'static Variant> {
         VARIANTS.iter().filter(|v| v.ground == Ground::Simulated)
     }
 }
 
-/// Options that differ from the smallest ones in these settings, without an
-/// environment.
+/// Returns the smallest options with these settings changed, without an environment.
 ///
 /// # Errors
 /// As [`Variant::options`].
@@ -190,7 +189,7 @@ impl Comparator for Reverse {
     }
 }
 
-/// The bytewise order, blind for the case of ASCII letters.
+/// The bytewise order without regard to the case of ASCII letters.
 struct CaseBlind;
 
 impl Comparator for CaseBlind {

@@ -1,8 +1,8 @@
 //! Where a database under test lives: files, clock and background work, in
 //! memory or of the operating system.
 //!
-//! Owns: building an `Env` for a `Ground`, and what a test does to the world
-//! from outside (time passes, the process dies). Never does: open a database.
+//! Owns: building an `Env` for a `Ground`, and the outside events of a test (time passes, the
+//! process dies). Never does: open a database.
 
 use crate::variant::Ground;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub struct World {
 }
 
 impl World {
-    /// A fresh world, its choices made by `seed`.
+    /// Makes a fresh world, with choices made by `seed`.
     ///
     /// # Panics
     /// If the operating system gives no temporary directory.
@@ -43,14 +43,14 @@ impl World {
         World::of(env, handles)
     }
 
-    /// A world over an environment that the test has made.
+    /// Makes a world over an environment that the test has made.
     pub fn of(env: Env, handles: Handles) -> World {
         let clock = Arc::clone(&handles.clock);
         World { env, clock, handles: Some(handles), dir: DIR.into(), _temporary: None }
     }
 
     fn on_system() -> World {
-        // Where this file system has no direct I/O, the system's files fall back.
+        // If this file system has no direct I/O, the system's files fall back to buffered I/O.
         let temporary = tempfile::Builder::new()
             .prefix("windrow-testkit-")
             .tempdir()
@@ -66,17 +66,17 @@ impl World {
         World { env, clock, handles: None, dir, _temporary: Some(Arc::new(temporary)) }
     }
 
-    /// The environment to open databases in.
+    /// Returns the environment to open databases in.
     pub fn env(&self) -> Env {
         self.env.clone()
     }
 
-    /// The database's directory.
+    /// Returns the database's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// A directory next to the database's.
+    /// Returns a directory next to the database's.
     pub fn sibling(&self, name: &str) -> PathBuf {
         self.dir.with_file_name(name)
     }
@@ -88,14 +88,14 @@ impl World {
         self.clock.set_wall_ms(self.clock.wall_ms().saturating_add(ms));
     }
 
-    /// What the process had queued dies with it (real threads finish their work).
+    /// Discards the queued jobs, as the death of the process does (real threads finish their work).
     pub fn process_died(&self) {
         if let Some(handles) = &self.handles {
             handles.jobs.discard();
         }
     }
 
-    /// The test's side of a simulated world.
+    /// Returns the test's handles to a simulated world.
     pub fn handles(&self) -> Option<&Handles> {
         self.handles.as_ref()
     }

@@ -1,5 +1,6 @@
 //! Several threads on one database: a batch is seen whole or not at all, a
-//! snapshot never changes, and what a thread has read never goes back.
+//! snapshot never changes, and no later read of a thread is older than an
+//! earlier one.
 
 #![allow(clippy::disallowed_methods, reason = "the test is about real threads")]
 
@@ -12,12 +13,13 @@ use windrow_testkit::world::World;
 const WRITERS: u64 = 3;
 const READERS: u64 = 2;
 const BATCHES_PER_WRITER: u64 = 1_500;
-/// A writer goes on after so many only once the readers have been around again.
+/// A writer pauses after this number of batches until the readers have done
+/// another round.
 const BATCHES_PER_ROUND: u64 = 100;
 /// Keys that each batch sets, in each of two keyspaces.
 const KEYS: u64 = 8;
 
-/// Large enough that memtables fill, and distinct.
+/// A value large enough that memtables fill, and distinct.
 fn value(writer: u64, number: u64) -> Vec<u8> {
     format!("{writer:02}-{number:08}-").into_bytes().repeat(6)
 }
@@ -26,8 +28,8 @@ fn key(writer: u64, index: u64) -> String {
     format!("w{writer}-k{index}")
 }
 
-/// The one value that all of a writer's keys have at a snapshot; `None` before
-/// its first batch.
+/// Returns the one value that all of a writer's keys have at a snapshot; `None`
+/// before its first batch.
 fn consistent(spaces: [&Keyspace; 2], snapshot: &Snapshot, writer: u64) -> Option<Vec<u8>> {
     let prefix = format!("w{writer}-");
     let first = spaces[0].get_at(snapshot, key(writer, 0)).expect("get").map(|v| v.to_vec());
@@ -48,7 +50,7 @@ fn consistent(spaces: [&Keyspace; 2], snapshot: &Snapshot, writer: u64) -> Optio
     first
 }
 
-/// How far the readers are.
+/// The progress of the readers.
 #[derive(Default)]
 struct Readers {
     rounds: AtomicU64,
@@ -56,7 +58,8 @@ struct Readers {
 }
 
 impl Readers {
-    /// Waits for so many rounds, however slow the readers are.
+    /// Waits until the readers have done `rounds` rounds, however slow they
+    /// are.
     fn wait_for(&self, rounds: u64) {
         while self.rounds.load(Ordering::Relaxed) < rounds && !self.panicked.load(Ordering::Relaxed)
         {
@@ -65,7 +68,7 @@ impl Readers {
     }
 }
 
-/// Tells the writers, who wait for a reader, that there is none any more.
+/// Tells the writers, which wait for a reader, that the reader is gone.
 struct Reader<'a>(&'a Readers);
 
 impl Drop for Reader<'_> {
@@ -85,7 +88,7 @@ fn write(db: &Db, other: &Keyspace, writer: u64, readers: &Readers) {
         }
         let sync = if number % 50 == 0 { WriteSync::Yes } else { WriteSync::No };
         db.write(batch, sync).expect("write");
-        // One's own write is there at once.
+        // A thread sees its own write at once.
         let got = db.get(key(writer, number % KEYS)).expect("get");
         assert_eq!(got.as_deref(), Some(&value[..]));
     }
@@ -103,7 +106,7 @@ fn read(db: &Db, other: &Keyspace, done: &AtomicBool, readers: &Readers) {
             assert!(*last <= now, "time ran backwards");
             *last = now;
         }
-        // The same once more, while the writers go on.
+        // Reads the snapshot again, while the writers go on.
         for writer in 0..WRITERS {
             let again = consistent([&default, other], &snapshot, writer);
             assert_eq!(again, seen[writer as usize], "a snapshot changed");

@@ -1,5 +1,5 @@
-//! Every kind of bound of `range`, in both orders: what the corpus, which has
-//! half-open spans only, cannot say.
+//! Every kind of bound of `range`, in both orders. The corpus has half-open
+//! spans only.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use windrow::{Db, KeyspaceOptions};

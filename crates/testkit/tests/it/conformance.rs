@@ -1,5 +1,5 @@
 //! Every script of the corpus, against the model and every option set.
-//! `REWRITE=1` fills in the answers from the model: read the diff.
+//! `REWRITE=1` fills in the model's answers: read the diff.
 
 use windrow_testkit::script;
 use windrow_testkit::sweep;
@@ -32,7 +32,7 @@ fn every_variant_agrees_with_the_corpus() {
         .collect();
     let check = |index: u64| {
         let (variant, script) = pairs[index as usize];
-        // A hang is reported by index; all differences at once.
+        // A hang is reported by index; all differences are reported at once.
         Ok(script::check_engine(script, variant).err().into_iter().collect::<Vec<_>>())
     };
     let both = |a: Vec<String>, b: Vec<String>| [a, b].concat();

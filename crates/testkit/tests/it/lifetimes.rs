@@ -1,4 +1,4 @@
-//! What outlives what: closing and dropping a database with everything alive
+//! Lifetimes of handles: closing and dropping a database with everything alive
 //! (P14), and dropping a keyspace under its readers.
 
 use windrow::{Db, Iter, Keyspace, ReadOptions, Snapshot};
@@ -16,7 +16,7 @@ fn kind<T>(result: windrow_base::Result<T>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// Reads a snapshot of {a: 1, b: 2} by every way there is.
+/// Reads a snapshot of {a: 1, b: 2} in every way.
 fn read_snapshot(keyspace: &Keyspace, snapshot: &Snapshot) {
     let values =
         |iter: Iter| -> Vec<Vec<u8>> { iter.map(|item| item.expect("item").1.to_vec()).collect() };
@@ -36,8 +36,8 @@ fn read_snapshot(keyspace: &Keyspace, snapshot: &Snapshot) {
     assert_eq!(cursor.value(), b"2");
 }
 
-/// Nothing that reads one knows another database's snapshot, or one of an
-/// earlier time that the database was open: it has other sequence numbers.
+/// No reader accepts a snapshot of another database, or of an earlier session
+/// of the same one: its sequence numbers differ.
 #[test]
 fn a_snapshot_of_another_open_database_is_refused() {
     let world = World::new(VARIANTS[0].ground, 1);
@@ -74,7 +74,7 @@ fn a_snapshot_of_another_open_database_is_refused() {
             assert_eq!(kind(cursor.seek_last()), refused);
         }
     }
-    // What it is of still reads it.
+    // The database that it belongs to still reads it.
     assert_eq!(earlier.get("a").expect("get").as_deref(), Some(&b"1"[..]));
 }
 
@@ -94,14 +94,14 @@ fn closing_leaves_readers_readable_and_refuses_the_rest() {
         assert!(iter.next().is_some());
         db.close().expect("close");
         db.close().expect("close again");
-        // Alive before: still there.
+        // Cursors and iterators opened before the close still work.
         assert_eq!(cursor.value(), b"1");
         assert!(cursor.next().expect("next"));
         assert_eq!(cursor.value(), b"2");
         assert_eq!(iter.map(|item| item.expect("item").1.to_vec()).collect::<Vec<_>>(), [b"2"]);
-        // A snapshot too, by every way to read it, and what reads at one.
+        // So does a snapshot, in every way to read it, and so do its readers.
         read_snapshot(&keyspace, &snapshot);
-        // New work: refused.
+        // New work is refused.
         assert_eq!(kind(db.get("a")), Some(ErrorKind::Closed));
         assert_eq!(kind(db.put("a", "3")), Some(ErrorKind::Closed));
         assert_eq!(kind(keyspace.get("a")), Some(ErrorKind::Closed));
@@ -113,7 +113,7 @@ fn closing_leaves_readers_readable_and_refuses_the_rest() {
         let late = db.snapshot();
         assert_eq!(kind(late.get("a")), Some(ErrorKind::Closed), "taken after the close");
         assert_eq!(kind(keyspace.cursor_at(&late).seek_first()), Some(ErrorKind::Closed));
-        // And it outlives the handles.
+        // The snapshot outlives the handles.
         drop((db, late, cursor));
         read_snapshot(&keyspace, &snapshot);
         drop((keyspace, snapshot));

@@ -1,6 +1,6 @@
-//! Limits (P15): one below, at, and one above each. What is refused is refused
-//! before anything is written: the file system has seen no operation, and
-//! what was there is as it was.
+//! Limits (P15): one below, at, and one above each. A refusal comes before
+//! anything is written: the file system has seen no operation, and the contents
+//! are unchanged.
 
 use std::time::Duration;
 use windrow::{
@@ -32,8 +32,8 @@ impl Bench {
         Bench { db, fs }
     }
 
-    /// Runs what may break a limit. Refused, it has touched no file and left no
-    /// trace; and the database goes on.
+    /// Runs an operation that may break a limit. If refused, it has touched no
+    /// file and left no trace, and the database still works.
     fn check<T>(&self, what: &str, allowed: bool, run: impl FnOnce(&Db) -> Result<T>) {
         let before = self.fs.operations();
         let result = run(&self.db).map(drop);
@@ -59,7 +59,8 @@ fn options(world: &World) -> Options {
     options
 }
 
-/// One below, at and above a limit, and whether each is allowed.
+/// Returns the sizes one below, at and above a limit, and whether each is
+/// allowed.
 fn around(limit: usize) -> [(usize, bool); 3] {
     [(limit - 1, true), (limit, true), (limit + 1, false)]
 }
@@ -92,7 +93,7 @@ fn keys_in_every_kind_of_write() {
     }
 }
 
-/// A batch at its limit to the byte, made of one value or of many.
+/// A batch of exactly the limit, made of one value or of many.
 #[test]
 fn bytes_of_a_batch() {
     for (bytes, allowed) in around(BATCH_BYTES_MAX) {
@@ -106,15 +107,15 @@ fn bytes_of_a_batch() {
     }
 }
 
-/// `count` puts that take `bytes` in the log.
+/// Returns `count` puts that take `bytes` in the log.
 fn batch_of(db: &Db, bytes: usize, count: usize) -> Batch {
     let mut batch = Batch::new();
     let value = vec![b'v'; bytes / count / 2];
     for i in 1..count {
         batch.put(db, format!("{i:04}"), &value);
     }
-    // What the last one takes in addition to its value, by trying; its length's
-    // varint is as long as that of what is left.
+    // The last put's overhead, measured by a trial. The length varint of the
+    // trial is as long as that of the real value.
     let mut tried = batch.clone();
     let left = bytes - batch.byte_len();
     tried.put(db, "last", vec![b'v'; left - 100]);
@@ -124,8 +125,8 @@ fn batch_of(db: &Db, bytes: usize, count: usize) -> Batch {
     batch
 }
 
-/// A value's own limit lies above what a batch may take here: both refuse, and
-/// the value's before a byte of it is copied.
+/// A value's own limit is above the limit of a batch here. Both refuse, and the
+/// value's limit does so before a byte of it is copied.
 #[test]
 fn bytes_of_a_value() {
     let bench = Bench::new();
@@ -177,7 +178,7 @@ fn what_is_not_there_is_refused_before_anything_is_written() {
     bench.check("a merge without an operator", false, |_| plain.merge("k", "1"));
 }
 
-/// Each setting one beyond each end of its range, by text and by field.
+/// Sets each setting one beyond each end of its range, by text and by field.
 #[test]
 fn every_number_among_the_settings() {
     let mut checked = 0;

@@ -1,6 +1,6 @@
-//! What the kit holds the engine to, in one program:
-//! `cargo test -p windrow-testkit --test it limits` runs one module. `threads` has a program of
-//! its own, which sanitizers run.
+//! The conformance tests of the engine, in one program:
+//! `cargo test -p windrow-testkit --test it limits` runs one module. `threads` has a program of its
+//! own, which sanitizers run.
 
 mod bounds;
 mod conformance;

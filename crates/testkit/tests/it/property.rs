@@ -17,7 +17,7 @@ struct Case {
     raws: Vec<Raw>,
 }
 
-/// The script in the failure says it better.
+/// The script in the failure says more.
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "(seed {}, {} numbers)", self.seed, self.raws.len())
