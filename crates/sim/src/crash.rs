@@ -1,10 +1,9 @@
-//! The crash harness: one seed, several sessions of one database. Each session
-//! opens it, judges what came back, has the seed's clients work on it turn by
-//! turn, and ends by power loss or by the death of the process, at a chosen
-//! operation, in recovery as well.
+//! The crash harness: one seed, several sessions of one database. Each session opens it, judges its
+//! contents, lets the seed's clients work on it in turns, and ends by power loss or by the death of
+//! the process, at a chosen operation, in recovery as well.
 //!
-//! Owns: what happens in a session, by seed. Never does: draw a run's shape
-//! (`scenario.rs`), or judge (`judge.rs`, `targets.rs`, `scans.rs`).
+//! Owns: the events of a session, by seed. Never does: draw a run's shape (`scenario.rs`), or judge
+//! (`judge.rs`, `targets.rs`, `scans.rs`).
 
 use crate::judge::{Allowed, Judge, tells_of_lies};
 use crate::scans::Scans;
@@ -26,44 +25,44 @@ use windrow_testkit::subject::Database;
 use windrow_testkit::world::{DIR, World};
 use windrow_testkit::{sweep, text};
 
-/// Operations on files within which a planned crash lies.
+/// The number of operations on files within which a planned crash comes.
 const CRASH_WITHIN: u64 = 500;
-/// The same, for crashes in recovery.
+/// That number for crashes in recovery.
 const CRASH_WITHIN_OPEN: u64 = 40;
-/// Syncs and renames within which a crash after one lies.
+/// The number of syncs and renames within which a crash after one comes.
 const SETTLES_MAX: u64 = 90;
-/// The same, for crashes in recovery.
+/// That number for crashes in recovery.
 const SETTLES_MAX_OPEN: u64 = 8;
-/// Room that a nearly full device has left, at most.
+/// The most room that a nearly full device has left.
 const ROOM_BYTES_MAX: u64 = 400_000;
 
-/// What a seed's sessions went through.
+/// The events of a seed's sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Power losses.
     pub power_losses: u64,
     /// Deaths of the process alone.
     pub kills: u64,
-    /// Crashes that struck while opening.
+    /// Crashes while opening.
     pub in_recovery: u64,
     /// Turns of clients.
     pub turns: u64,
     /// Sessions in which a device failed.
     pub failing: u64,
-    /// Times that writing was turned on again, without reopening.
+    /// Times that writing was turned on again without reopening.
     pub resumed: u64,
     /// Runs that ended because damage by a lying device was found.
     pub detected: u64,
     /// Hash of every operation on files: the same seed gives the same.
     pub trace_hash: u64,
-    /// Hash of every event that the database told.
+    /// Hash of every event that the database reported.
     pub events_hash: u64,
     /// Hash of the bytes in its directory at the end of each session.
     pub files_hash: u64,
 }
 
 impl Summary {
-    /// Sums two.
+    /// Sums two summaries.
     #[must_use]
     pub fn plus(self, other: Summary) -> Summary {
         Summary {
@@ -80,20 +79,20 @@ impl Summary {
         }
     }
 
-    /// Crashes in all.
+    /// Returns the number of all crashes.
     pub fn crashes(&self) -> u64 {
         self.power_losses + self.kills
     }
 }
 
-/// A run that found something.
+/// A run that found a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The options that its first session opened with.
     pub options: String,
     /// The session, from 0.
     pub session: u64,
-    /// What was found, in words.
+    /// The fault, in words.
     pub why: String,
 }
 
@@ -103,7 +102,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The command that runs a seed as these settings say, and prints every operation.
+/// Returns the command that runs a seed under these settings and prints every operation.
 pub fn repeat_line(seed: u64, settings: &Settings) -> String {
     let preset = settings.preset.as_ref().map(|p| format!(" --preset {p}")).unwrap_or_default();
     format!(
@@ -130,7 +129,7 @@ struct Run<'a> {
 /// Runs one seed.
 ///
 /// # Errors
-/// What was found.
+/// The fault that was found.
 pub fn run(seed: u64, settings: &Settings) -> Result<Summary, Failure> {
     let scenario = Scenario::draw(seed, settings);
     let (_, handles) = env(stream(seed, Stream::World).next_u64());
@@ -187,14 +186,14 @@ impl Run<'_> {
         self.end(*session)
     }
 
-    /// A world for the next session: same files, no jobs left from the last.
+    /// Makes a world for the next session: same files, no jobs left from the last.
     fn reborn(&mut self, fate: &mut Rng) -> World {
         self.handles = self.handles.reborn(fate.next_u64());
         let env = Env { fs: Arc::new(self.settle.clone()), ..self.handles.env() };
         World::of(env, self.handles.clone())
     }
 
-    /// Half of all crashes lie within five operations after a sync or rename.
+    /// Plans a crash. Half of all crashes come within five operations after a sync or rename.
     fn plan_crash(&mut self, fate: &mut Rng) {
         let in_open = fate.below(5) == 0;
         if fate.below(2) == 0 {
@@ -207,9 +206,9 @@ impl Run<'_> {
         }
     }
 
-    /// What goes wrong in a session, each hazard of the seed in half of them.
+    /// Injects the faults of a session: each hazard of the seed is active in half of them.
     fn let_loose(&mut self, fate: &mut Rng) {
-        // One draw of fate, whatever is kept of the hazards.
+        // One draw of fate, however many hazards are kept.
         let fate = &mut Rng::new(fate.next_u64());
         let fs = self.fs().clone();
         fs.clear_faults();
@@ -297,7 +296,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Closes the database, drops it, or stops where it is.
+    /// Closes the database, drops it, or stops the process at once.
     fn leave(
         &mut self,
         database: Database,
@@ -332,7 +331,7 @@ impl Run<'_> {
         self.settle.forget();
         let seed = fate.next_u64();
         let killed = fate.below(3) == 0;
-        // One power loss since the last successful open is enough.
+        // The page cache is gone after one power loss since the last successful open.
         self.kept &= killed;
         if killed {
             self.fs().kill(seed);
@@ -360,7 +359,7 @@ impl Run<'_> {
         }
         self.recovered(database)?;
         self.targets.check(&mut self.judge, world, options)?;
-        // A session may have ended before they were made.
+        // An earlier session may have ended before they were made.
         for op in &Composer::setup() {
             self.step(database, op)?;
         }
@@ -393,9 +392,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Where writing has gone off, turns it on again now and then, at times after
-    /// some room was made. All that was acknowledged must be there then, and
-    /// durable; a write that failed is there if readers saw it, or never.
+    /// If writing is off, turns it on again now and then, at times after some room was made.
+    /// Everything acknowledged must then be present and durable. A write that failed is present if
+    /// readers saw it, else never.
     fn resume(&mut self, session: u64, turn: u64, database: &Database) -> Result<(), String> {
         let mut rng = self.scenario.stream(Stream::Resume(session, turn));
         let is_off = database.db().write_error().is_some();
@@ -419,9 +418,9 @@ impl Run<'_> {
         }
     }
 
-    /// Judges what came back; an error while the device fails is no answer.
+    /// Judges the contents after an open; an error while the device fails is no answer.
     fn recovered(&mut self, database: &Database) -> Result<(), String> {
-        // What is compared is what lies on the device, not how reads fail.
+        // The contents of the device are compared; reads must not fail meanwhile.
         let fs = self.fs().clone();
         fs.set_quiet(true);
         let judged = self.judge.recovered(database.db(), self.kept);
@@ -529,7 +528,7 @@ impl Run<'_> {
     }
 }
 
-/// What went wrong at the end, and whether it is damage that was found.
+/// The fault at the end, and whether it is detected damage.
 struct EndError {
     why: String,
     is_damage: bool,

@@ -3,7 +3,7 @@
 //! a fault at every operation, and every size of a device that is too small;
 //! and a kill at every operation of a repair (`killed_repairs.rs`).
 //!
-//! Owns: which cases there are. Never does: judge (`trial.rs`).
+//! Owns: the list of cases. Never does: judge (`trial.rs`).
 
 use crate::faults::Work;
 use crate::features::{FEATURES, Feature};
@@ -14,16 +14,15 @@ use windrow_env::testing::{Fault, FaultKind, FileDamage, NameDamage, Ops, PowerL
 
 /// Ways to die at each operation.
 pub const DAMAGES: u64 = 32;
-/// Of a share of the cases much smaller than that of every change, there are so many
-/// times as many faults as crashes.
+/// If the share of the cases is small, faults are run this many times as often as crashes.
 const FAULTS_PER_CRASH: u64 = 20;
 /// Sizes of a device that is too small, and the bytes between them.
 const CAPACITIES: u64 = 400;
 const CAPACITY_STEP_BYTES: u64 = 1_000;
-/// Files that may be open, at most.
+/// The most files that may be open.
 const DESCRIPTORS_MAX: u64 = 24;
 
-/// The options that workloads run under: what differs from the smallest ones.
+/// The options that workloads run under: the differences from the smallest ones.
 const SETTINGS: &[&[(&str, &str)]] = &[
     &[],
     &[
@@ -43,8 +42,8 @@ const SETTINGS: &[&[(&str, &str)]] = &[
     ],
 ];
 
-/// Every way to die, for the crash at `operation`: each damage to files with
-/// each to names, mixtures, and kills.
+/// Returns every way to die, for the crash at `operation`: each damage to files with each to names,
+/// mixtures, and kills.
 fn damages(operation: u64) -> impl Iterator<Item = Death> {
     use FileDamage as F;
     use NameDamage as N;
@@ -65,7 +64,7 @@ fn damages(operation: u64) -> impl Iterator<Item = Death> {
     })
 }
 
-/// A workload's run up to a crash.
+/// Runs a workload up to a crash.
 fn crashed_at(work: &Work, operation: u64) -> Result<Trial, String> {
     let mut trial = Trial::new(work.settings);
     trial.fs().crash_at(operation);
@@ -73,13 +72,13 @@ fn crashed_at(work: &Work, operation: u64) -> Result<Trial, String> {
     if trial.fs().is_dead() { Ok(trial) } else { Err("did not crash".to_owned()) }
 }
 
-/// A crash at every operation, with every damage.
+/// Crashes at every operation, with every damage.
 fn crashes(work: &Work, share: Share) -> Result<u64, String> {
     each("a crash", work.measure()?.mutating, |operation| {
         let mut trial = None;
         let mut done = 0;
         for (number, death) in (0..).zip(damages(operation)) {
-            // So that every damage comes up, at some operations, whatever the share.
+            // Each damage is used at some operations, however small the share is.
             if !share.has(operation + number) {
                 continue;
             }
@@ -87,7 +86,7 @@ fn crashes(work: &Work, share: Share) -> Result<u64, String> {
                 trial = Some(crashed_at(work, operation)?);
             }
             let mut after = trial.as_ref().expect("just made").forked(death);
-            // A thorough look at some, a glance at the rest.
+            // Some cases are checked thoroughly, the others briefly.
             let looked = if number % 8 == 0 { after.reopen() } else { after.glance() };
             looked.map_err(|e| format!("{death:?}: {e}"))?;
             done += 1;
@@ -96,7 +95,7 @@ fn crashes(work: &Work, share: Share) -> Result<u64, String> {
     })
 }
 
-/// A crash at every operation of the recovery from every crash.
+/// Crashes at every operation of the recovery from every crash.
 fn crashes_in_recovery(work: &Work, share: Share) -> Result<u64, String> {
     each("a crash, and one in the recovery from it", work.measure()?.mutating, |operation| {
         if !share.has(operation) {
@@ -120,8 +119,8 @@ fn crashes_in_recovery(work: &Work, share: Share) -> Result<u64, String> {
     })
 }
 
-/// Every operation fails once, and from there on for ever: in every way, or in
-/// one of the three where time is short.
+/// Makes every operation fail once, and from there on for ever: in every way, or in one of the
+/// three where time is short.
 fn faults(work: &Work, share: Share) -> Result<u64, String> {
     use FaultKind::{Interrupted, Io, NoSpace, TooManyFiles};
     let share = Share { step: share.step.min(3).max(share.step / FAULTS_PER_CRASH), ..share };
@@ -151,7 +150,7 @@ fn faults(work: &Work, share: Share) -> Result<u64, String> {
     Ok(done)
 }
 
-/// Every size of a device that is too small, and every number of descriptors.
+/// Tries every size of a device that is too small, and every number of descriptors.
 fn limits(work: &Work, share: Share) -> Result<u64, String> {
     let full = each("a full device", CAPACITIES, |step| {
         if !share.has(step) {
@@ -178,12 +177,12 @@ const LOOPS: [Loop; 4] = [
     ("full devices and few descriptors", limits),
 ];
 
-/// All loops over all workloads, every `step`-th case of each (1: all, and
-/// under several sets of options), but no operation is left that does not fail.
-/// `only`: the workload of this name. `report` is told of each loop when it is done.
+/// Runs all loops over all workloads, every `step`-th case of each (1: all, and under several sets
+/// of options); every operation still fails in some way. `only`: the workload of this name.
+/// `report` gets a line when a loop is done.
 ///
 /// # Errors
-/// The first thing that is wrong, and where; a workload that is not there.
+/// The first fault, and where; a workload that does not exist.
 pub fn all(step: u64, only: Option<&str>, report: &dyn Fn(&str)) -> Result<(), String> {
     if let Some(name) = only
         && !FEATURES.iter().any(|feature| feature.name == name)

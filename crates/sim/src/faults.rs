@@ -1,15 +1,15 @@
-//! A failing device: a workload of some hundred operations on files, each of
-//! which fails in turn (once, or from there on), and a disk that fills up.
+//! A failing device: a workload of some hundred operations on files, each of them failing in turn
+//! (once, or from there on), and a disk that fills up.
 //!
-//! What must hold (R13, P7-P10): no panic, no wrong answer, nothing
-//! acknowledged lost; after a failed write, writes fail until the next open,
-//! which works once the fault is gone. Owns: these runs. Never does: judge.
+//! The rules (R13, P7-P10): no panic, no wrong answer, nothing acknowledged lost; after a failed
+//! write, writes fail until the next open, which works once the fault is gone. Owns: these runs.
+//! Never does: judge.
 
 use crate::features::Feature;
 use crate::trial::{Death, Trial};
 use windrow_env::testing::Fault;
 
-/// How many operations of each sort a run of a workload without faults takes.
+/// The number of operations of each sort in a run of a workload without faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// Operations that change files.
@@ -21,9 +21,9 @@ pub struct Extent {
 /// A workload under one set of options.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// What is done.
+    /// The workload.
     pub feature: Feature,
-    /// The settings that are not the smallest ones.
+    /// The differences from the smallest settings.
     pub settings: &'static [(&'static str, &'static str)],
 }
 
@@ -31,18 +31,18 @@ impl Work {
     /// Runs the workload without a fault.
     ///
     /// # Errors
-    /// If it does not succeed.
+    /// The operation that failed.
     pub fn measure(&self) -> Result<Extent, String> {
         let mut trial = Trial::new(self.settings);
         trial.run(&self.feature.deeds()?)?;
         Ok(Extent { mutating: trial.fs().operations(), reading: trial.fs().reads() })
     }
 
-    /// Runs the workload with a fault, then goes on without it from what is
-    /// left, after the death of the process as well as after a power loss.
+    /// Runs the workload with a fault, then continues without it from the remaining files, after
+    /// the death of the process as well as after a power loss.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn check_fault(&self, fault: &Fault) -> Result<(), String> {
         let mut trial = Trial::new(self.settings);
         trial.fs().inject(fault.clone());
@@ -54,7 +54,7 @@ impl Work {
     /// Fills a device of `capacity_bytes`, then gives it room.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn check_full(&self, capacity_bytes: u64) -> Result<(), String> {
         let mut trial = Trial::new(self.settings);
         trial.fs().set_capacity(Some(capacity_bytes));
@@ -68,10 +68,10 @@ impl Work {
         trial.aftermath().map_err(|e| format!("once there is room, {e}"))
     }
 
-    /// Runs the workload with no more than `count` files open.
+    /// Runs the workload with at most `count` files open.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn check_descriptors(&self, count: usize) -> Result<(), String> {
         let mut trial = Trial::new(self.settings);
         trial.fs().set_descriptors_max(Some(count));

@@ -1,23 +1,23 @@
 //! The workloads of the exhaustive loops: one for each feature, of a few
 //! hundred operations on files, as scripts (`crates/sim/features`).
 //!
-//! Owns: reading them. What a script of the corpus cannot say, since it is
-//! judged otherwise, is said here: `checkpoint`, `repair`, `resume`, and `reopen` under
-//! other settings. Never does: run one.
+//! Owns: reading them, and the words that a script of the corpus lacks, because their effects are
+//! judged otherwise: `checkpoint`, `repair`, `resume`, and `reopen` under other settings. Never
+//! does: run one.
 
 use windrow_testkit::op::Op;
 use windrow_testkit::text;
 
-/// Something that a workload does.
+/// A step of a workload.
 #[derive(Clone, Debug)]
 pub enum Deed {
     /// An operation.
     Op(Op),
-    /// A checkpoint, which is opened.
+    /// A checkpoint, which is then opened.
     Checkpoint,
-    /// Writing is turned on again, where it went off.
+    /// Turns writing on again, if it went off.
     Resume,
-    /// A close, and a repair of what is then there.
+    /// A close, and a repair of the closed database.
     Repair,
     /// A close, and an open with these settings changed.
     Reopen(Vec<(String, String)>),
@@ -26,7 +26,7 @@ pub enum Deed {
 /// A workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Feature {
-    /// What it is about.
+    /// The feature that it exercises.
     pub name: &'static str,
     script: &'static str,
 }
@@ -47,7 +47,7 @@ pub const FEATURES: &[Feature] = features!(
 );
 
 impl Feature {
-    /// What it does.
+    /// Returns its steps.
     ///
     /// # Errors
     /// A sentence about the line that cannot be read.

@@ -1,7 +1,7 @@
-//! What file systems that wrap another pass on to it unchanged.
+//! The methods that a wrapping file system passes on unchanged to the one inside.
 //!
-//! Owns: the list of those methods. Never does: pass on one that a wrapper may
-//! want to see; it says so itself.
+//! Owns: the list of those methods. Never does: pass on one that a wrapper may want to observe; the
+//! wrapper implements those itself.
 
 /// The methods of a `FileSystem` that neither write nor open, passed on to
 /// `self.inner`.

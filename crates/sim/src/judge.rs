@@ -1,9 +1,9 @@
-//! Operations on a database, each judged: by the model's answer, by what may
-//! fail under what goes wrong, and by what must hold after a failure (R13, P7:
-//! once a write has failed none succeeds until the next open, reads go on).
+//! Operations on a database, each judged by three measures: the model's answer, the failures that
+//! the active faults excuse, and the rules after a failure (R13, P7: once a write has failed none
+//! succeeds until the next open; reads go on).
 //!
-//! Owns: the history oracle of a run, and these rules. Never does: choose an
-//! operation, or make anything fail.
+//! Owns: the history oracle of a run, and these rules. Never does: choose an operation, or make
+//! anything fail.
 
 use std::sync::Arc;
 use windrow::Db;
@@ -17,37 +17,37 @@ use windrow_testkit::script;
 use windrow_testkit::subject::{self, Database};
 use windrow_testkit::text;
 
-/// What may fail in addition to what a crash ends.
+/// The failures that are excused in addition to those of a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// Any operation may fail as a failing or full device makes it fail.
+    /// Any operation may fail in the ways of a failing or full device.
     pub device: bool,
-    /// A read may fail because what it got was damaged on the way.
+    /// A read may fail because its bytes were damaged on the way.
     pub damaged_reads: bool,
-    /// The device has lost what it said was written: damage may be met
-    /// anywhere, and what came back may be any prefix.
+    /// The device has lost data that it reported as written: damage may be met anywhere, and any
+    /// prefix may come back.
     pub lies: bool,
 }
 
 /// The history of one database, and how operations on it are judged.
 #[derive(Clone)]
 pub struct Judge {
-    /// What was issued and acknowledged.
+    /// The history of issued and acknowledged batches.
     pub oracle: Oracle,
-    /// What may fail now.
+    /// The failures that are excused now.
     pub allowed: Allowed,
     /// A write has failed: none may succeed until the next open.
     pub writing_off: bool,
-    /// Damage that a lying device had done was found: there is no more to judge.
+    /// Damage done by a lying device was found: there is no more to judge.
     pub detected: bool,
     fs: CrashFs,
     clock: Arc<ManualClock>,
-    /// The latest that the wall clock has ever been.
+    /// The latest time that the wall clock has ever shown.
     wall_max_ms: u64,
 }
 
 impl Judge {
-    /// The history of an empty database in this world.
+    /// Begins the history of an empty database in this world.
     pub fn new(handles: &Handles) -> Judge {
         let mut judge = Judge {
             oracle: Oracle::new(script::model()),
@@ -62,24 +62,24 @@ impl Judge {
         judge
     }
 
-    /// The same history over a copy of the files.
+    /// Returns a judge of the same history over a copy of the files.
     #[must_use]
     pub fn forked(&self, handles: &Handles) -> Judge {
         let allowed = Allowed::default();
         Judge { fs: handles.fs.clone(), allowed, writing_off: false, ..self.clone() }
     }
 
-    /// Must be called before the wall clock is set back.
+    /// Notes the wall clock's time. Must be called before the clock is set back.
     pub fn note_clock(&mut self) {
         self.wall_max_ms = self.wall_max_ms.max(self.clock.wall_ms());
     }
 
-    /// The state that reads must show now.
+    /// Returns the state that reads must show now.
     pub fn model(&self) -> &Model {
         self.oracle.current()
     }
 
-    /// Whether an error of this kind is the world's fault, and no reason to fail.
+    /// Whether the world's faults explain an error of this kind.
     pub fn excuses(&self, kind: ErrorKind) -> bool {
         let device = self.allowed.device || self.fs.is_dead();
         match kind {
@@ -90,21 +90,21 @@ impl Judge {
         }
     }
 
-    /// The same of an error as it is: where the device lies, one may also tell of that.
+    /// Whether the world's faults explain this error: on a lying device its text may tell as well.
     pub fn excuses_error(&self, error: &Error) -> bool {
         self.excuses(error.kind()) || self.tells_of_lies(error.kind(), &error.to_string())
     }
 
-    /// Whether the device lies, and an error says that it lost what it had taken.
+    /// Whether the device lies, and an error reports lost or damaged data.
     pub fn tells_of_lies(&self, kind: ErrorKind, error: &str) -> bool {
         self.allowed.lies && tells_of_lies(kind, error)
     }
 
-    /// Brings the model's time to the database's, which must lie between what
-    /// the wall clock says and the latest that it ever said (P16).
+    /// Brings the model's time to the database's, which must be between the wall clock's time and
+    /// the latest that it ever showed (P16).
     ///
     /// # Errors
-    /// If it does not.
+    /// If it is not.
     pub fn tell_time(&mut self, db: &Db) -> Result<(), String> {
         use windrow::InKeyspace;
         self.note_clock();
@@ -119,10 +119,10 @@ impl Judge {
         Ok(())
     }
 
-    /// Judges what came back at an open. `kept`: the page cache survived.
+    /// Judges the contents after an open. `kept`: the page cache survived.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn recovered(&mut self, db: &Db, kept: bool) -> Result<(), String> {
         self.writing_off = false;
         self.tell_time(db)?;
@@ -140,14 +140,14 @@ impl Judge {
         }
     }
 
-    /// Judges what is there when writing was turned on again.
+    /// Judges the contents when writing was turned on again.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn resumed(&mut self, db: &Db) -> Result<(), String> {
         self.writing_off = false;
         self.tell_time(db)?;
-        // What is compared is what there is, not how reads fail.
+        // The contents of the device are compared; reads must not fail meanwhile.
         self.fs.set_quiet(true);
         let judged = self.oracle.resumed(db);
         self.fs.set_quiet(false);
@@ -157,7 +157,7 @@ impl Judge {
     /// Runs one operation, and judges its answer.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn step(&mut self, database: &mut Database, op: &Op) -> Result<(), String> {
         if self.fs.is_dead() || self.detected {
             return Ok(());
@@ -168,13 +168,13 @@ impl Judge {
 
     fn judged(&mut self, database: &mut Database, op: &Op) -> Result<(), String> {
         let keyspace = match op {
-            // Opening one that is there writes nothing.
+            // Opening an existing keyspace writes nothing.
             Op::CreateKeyspace { name, .. } => !self.model().keyspaces().contains(name),
             Op::DropKeyspace { .. } => true,
             _ => false,
         };
         match op {
-            // What is seen while a batch is in doubt is not kept for later.
+            // A state seen while a batch is in doubt is not kept for later.
             Op::Snapshot { .. } | Op::OpenCursor { .. } | Op::Refresh { .. }
                 if self.oracle.has_doubt() =>
             {
@@ -184,7 +184,7 @@ impl Judge {
         }
         let writes = op.writes();
         if let Some((writes, _)) = &writes {
-            // A keyspace that could not be made takes no writes.
+            // A keyspace that could not be made accepts no writes.
             if self.model().resolve(writes).is_none() {
                 return Ok(());
             }
@@ -196,8 +196,8 @@ impl Judge {
         }
         let answer = database.apply(op);
         if let Answer::Error(kind) = answer {
-            // Through a handle whose keyspace is gone: where making it again
-            // has failed, the handle is still the old one.
+            // The handle's keyspace may be gone: if making it again has failed, the handle is still
+            // the old one.
             let is_gone = kind == ErrorKind::Closed && self.model().clone().apply(op) == answer;
             if is_gone && !keyspace && writes.is_none() {
                 return Ok(());
@@ -239,7 +239,7 @@ impl Judge {
         }
         let has_failed = matches!(answer, Answer::Steps(steps) if steps.iter().any(Result::is_err));
         if let (Op::Walk { cursor, .. } | Op::Refresh { cursor }, true) = (op, has_failed) {
-            // It stays failed; the model's does not know that.
+            // The cursor stays failed; the model's cursor does not know that.
             let close = Op::CloseCursor { cursor: cursor.clone() };
             database.apply(&close);
             self.oracle.answer(&close);
@@ -250,9 +250,8 @@ impl Judge {
         Ok(())
     }
 
-    /// An operation has failed. That must be for the world's sake, and a
-    /// write's failure must be the last one that is in doubt. `write`: whether it was an
-    /// ingestion, if it wrote.
+    /// Judges a failed operation. The world's faults must explain the failure, and the failure of a
+    /// write must be the last one in doubt. `write`: whether it was an ingestion, if it wrote.
     fn failed(
         &mut self,
         database: &Database,
@@ -262,7 +261,7 @@ impl Judge {
         if self.fs.is_dead() {
             return Ok(());
         }
-        // What the model refuses as well, being made otherwise than is asked for.
+        // The model refuses it as well: a keyspace exists with other options than the asked ones.
         if self.writing_off && kind == ErrorKind::InvalidArgument {
             return Ok(());
         }
@@ -273,9 +272,9 @@ impl Judge {
         }
         self.detected |= is_lie;
         if (write.is_some() || keyspace) && !self.writing_off {
-            // Refused before anything was written: some background work had failed
-            // before, or there was no room in memory; writing is on still then. Of a batch
-            // every kind but one says so. The log may have the number of an ingestion.
+            // The write was refused before anything was written: some background work had failed
+            // before, or there was no room in memory, and then writing is still on. For a batch,
+            // every kind but `OutcomeUnknown` says so. The log may have the number of an ingestion.
             let is_on = database.db().write_error().is_none();
             let is_known = write == Some(false) && kind != ErrorKind::OutcomeUnknown;
             let write = write.is_some();
@@ -291,8 +290,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Whether an answer is the wanted one, or a part of it that ends in an
-    /// error which is no reason to fail.
+    /// Whether an answer is the wanted one, or a part of it that ends in an excused error.
     fn agrees(&self, answer: &Answer, want: &Answer) -> bool {
         match (answer, want) {
             _ if answer == want => true,
@@ -301,7 +299,7 @@ impl Judge {
             }
             (Answer::Steps(got), Answer::Steps(want)) => {
                 let whole = got.iter().take_while(|step| step.is_ok()).count();
-                // A failed cursor stays so, and is on no entry.
+                // A failed cursor stays failed, and is on no entry.
                 let failed = |step: &Result<Option<Pair>, ErrorKind>| match step {
                     Ok(entry) => entry.is_none(),
                     Err(kind) => self.excuses(*kind),
@@ -322,8 +320,8 @@ impl Judge {
     }
 }
 
-/// Whether an error says that the device lost what it had taken: damage was found, or a file is
-/// shorter than what was appended to it, as if somebody had cut it, or does not begin as it should.
+/// Whether an error says that the device lost data that it had accepted: damage was found, or a
+/// file is shorter than the bytes appended to it, or does not begin as it should.
 pub(crate) fn tells_of_lies(kind: ErrorKind, error: &str) -> bool {
     let is_cut = error.contains("is not the file that was written");
     match kind {

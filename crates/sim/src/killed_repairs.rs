@@ -1,10 +1,9 @@
-//! Repairs that are killed, at every operation, and run again: once, at every
-//! operation of the second one too, and again and again after a few more
-//! operations each time; and repairs in which a write fails (`failing.rs`). What
-//! they end with is never less than one run saves.
+//! Repairs that are killed at every operation and run again: once, also at every operation of the
+//! second repair, and again and again after a few more operations each time; and repairs in which a
+//! write fails (`failing.rs`). The final result is never less than one run saves.
 //!
-//! Owns: which databases are damaged how, and when repairs of them are killed. Never
-//! does: say whether one run saves all that could be saved; `rot` judges single repairs.
+//! Owns: which databases are damaged how, and when repairs of them are killed. Never does: decide
+//! whether one run saves all that could be saved; `rot` judges single repairs.
 
 mod failing;
 mod specimen;
@@ -17,9 +16,9 @@ use windrow_env::testing::{FileDamage, NameDamage, PowerLoss};
 /// The name of these loops among the workloads.
 pub const NAME: &str = "killed_repairs";
 
-/// So often a repair is killed before it is left to end.
+/// The number of times that a repair is killed before it may end.
 const KILLS_MAX: u64 = 5;
-/// Each database by what is wrong with it.
+/// The damages of each database.
 const SPECIMENS: &[&[Damage]] = &[
     &[],
     &[Damage::Blocks],
@@ -34,8 +33,8 @@ const SPECIMENS: &[&[Damage]] = &[
     &[Damage::Blocks, Damage::Manifest, Damage::Log],
 ];
 
-/// How a repair dies, in turn: by a kill, by a power loss that takes whatever
-/// was not synced, and by one that takes some of it.
+/// Returns the death of a repair. Every fourth is a kill. The others are power losses that lose, in
+/// turn, a drawn part of the unsynced data, all of it, or the unsynced names only.
 fn death(number: u64) -> Death {
     let all = (Some(FileDamage::DropAll), Some(NameDamage::DropAll));
     let kept = (Some(FileDamage::KeepAll), Some(NameDamage::DropAll));
@@ -46,7 +45,7 @@ fn death(number: u64) -> Death {
     }
 }
 
-/// Killed once, at every operation, in one way of three.
+/// Kills a repair once, at every operation, with three deaths each.
 fn once(specimen: &Specimen, share: Share) -> Result<u64, String> {
     each("a killed repair", specimen.operations * 3, |case| {
         if !share.has(case) {
@@ -59,7 +58,7 @@ fn once(specimen: &Specimen, share: Share) -> Result<u64, String> {
     })
 }
 
-/// Killed at every operation, and again at every operation of the next.
+/// Kills a repair at every operation, and the next one at every operation again.
 fn twice(specimen: &Specimen, share: Share) -> Result<u64, String> {
     let count = specimen.operations + 10;
     let share = Share { step: share.step * share.step * 9, ..share };
@@ -74,7 +73,7 @@ fn twice(specimen: &Specimen, share: Share) -> Result<u64, String> {
     })
 }
 
-/// Killed after so many more operations each time.
+/// Kills repairs again and again, each after one operation more than the last.
 fn again(specimen: &Specimen, share: Share) -> Result<u64, String> {
     let share = Share { step: share.step * 2 - 1, ..share };
     each("a repair killed again and again", specimen.operations * 2, |case| {
@@ -89,16 +88,16 @@ fn again(specimen: &Specimen, share: Share) -> Result<u64, String> {
     })
 }
 
-/// All loops over all specimens, `step` as in [`crate::exhaustive::all`].
+/// Runs all loops over all specimens, `step` as in [`crate::exhaustive::all`].
 ///
 /// # Errors
-/// The first thing that is wrong, and where.
+/// The first fault, and where.
 pub fn all(step: u64, report: &dyn Fn(&str)) -> Result<(), String> {
     for (number, damages) in SPECIMENS.iter().enumerate() {
         let specimen = Specimen::new(made()?, damages)?;
         let share = Share { first: number as u64, step };
         let place = |e| format!("{NAME}, {damages:?}: {e}");
-        // All of them at a step of 1; so that each kind comes up at any other.
+        // Every case at a step of 1, and a share that contains each kind at any other.
         let few = Share { step: step * 4 - 3, ..share };
         let done = [
             once(&specimen, share),

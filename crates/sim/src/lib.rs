@@ -1,6 +1,6 @@
-//! What proves that nothing is lost: the engine on a simulated machine that
-//! crashes, fails, fills up and rots, by seed, judged by a history of what was
-//! acknowledged; and the same questions asked of real file systems.
+//! The proof that nothing is lost: the engine on a simulated machine that crashes, fails, fills up
+//! and rots, by seed, judged by a history of acknowledged operations; and the same tests on real
+//! file systems.
 //!
 //! Owns: the harnesses and their programs (`fault`, `rot`, `metamorphic`,
 //! `torture`). Never does: hold the model or the operations (`testkit`);

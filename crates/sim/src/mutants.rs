@@ -1,12 +1,11 @@
-//! The hunt for mutants: which harness must notice which, and how soon.
+//! The hunt for mutants: the harness that must notice each mutant, and how soon.
 //!
-//! A harness that finds nothing proves nothing unless it is known what it would
-//! find. So each safeguard of the engine is taken out in turn
-//! ([`windrow_base::mutants`]) and the harness that is there for it must fail.
-//! Before that all of them must pass on the engine as it is, and one that cannot
-//! fail (the canary) must be found out.
+//! A harness that finds nothing proves nothing unless it is known to find something. So each
+//! safeguard of the engine is taken out in turn ([`windrow_base::mutants`]) and the harness that
+//! guards it must fail. Before that all harnesses must pass on the unchanged engine. A harness that
+//! cannot fail is detected by a canary, an obvious fault that it must report.
 //!
-//! Owns: the choice of harnesses, and the hunt. Never does: say what a mutant is.
+//! Owns: the choice of harnesses, and the hunt. Never does: define a mutant.
 
 use crate::crash;
 use crate::exhaustive;
@@ -26,14 +25,14 @@ use windrow_testkit::variant::{VARIANTS, Variant};
 const STRIDE: u64 = 1_000_003;
 /// A damage is one of tens of thousands, and takes a tenth of a seed's time.
 const DAMAGES_PER_SEED: u64 = 10;
-/// Of how many cases of the exhaustive loops one is run.
+/// One in this number of cases of the exhaustive loops is run.
 const EXHAUSTIVE_STEP: u64 = 61;
 
-/// How many databases everything is done to at once, and for how long.
+/// The most databases of the harness on threads, and the time that they may take.
 const TOGETHER_MOST: u64 = 200;
 const TOGETHER_TIME: Duration = Duration::from_secs(300);
 
-/// The same of killed repairs, which are fewer.
+/// One in this number of killed repairs is run; there are fewer of them.
 const REPAIRS_STEP: u64 = 5;
 
 /// A harness.
@@ -47,13 +46,13 @@ pub enum Detector {
     Damages,
     /// Bytes that are where they should not be.
     Misplaced,
-    /// Damages, and what repair makes of them.
+    /// Damages, and the result of a repair after each.
     Repairs,
     /// Repairs that are killed and run again.
     KilledRepairs,
-    /// One small scenario for each promise that needs no more.
+    /// One small scenario for each promise that needs no larger harness.
     Probes,
-    /// Everything at once, on threads.
+    /// All acts at once, on threads.
     Together,
 }
 
@@ -89,15 +88,15 @@ impl fmt::Display for Detector {
 /// A mutant that was noticed.
 #[derive(Clone, Debug)]
 pub struct Caught {
-    /// By which harness.
+    /// The harness that noticed it.
     pub by: Detector,
-    /// How many of its cases that took.
+    /// The number of its cases that were run.
     pub cases: u64,
-    /// What it said.
+    /// The message of the failure.
     pub why: String,
 }
 
-/// The harnesses that are asked for a mutant, in this order.
+/// Returns the harnesses that are run for a mutant, in this order.
 pub fn detectors(mutant: Mutant) -> &'static [Detector] {
     use Detector::{
         Crashes, Damages, Exhaustive, KilledRepairs, Misplaced, Probes, Repairs, Together,
@@ -117,8 +116,8 @@ pub fn detectors(mutant: Mutant) -> &'static [Detector] {
     }
 }
 
-/// Runs the engine with a mutant (none: as it is) past these harnesses, `cases`
-/// of each, until one notices.
+/// Runs the engine with a mutant (none: unchanged) through these harnesses, `cases` of each, until
+/// one notices.
 pub fn hunt(entry: Option<&Entry>, detectors: &[Detector], cases: u64) -> Option<Caught> {
     mutants::set(entry.map(|entry| entry.mutant));
     let caught = detectors.iter().find_map(|by| {
@@ -130,7 +129,7 @@ pub fn hunt(entry: Option<&Entry>, detectors: &[Detector], cases: u64) -> Option
     caught
 }
 
-/// The failure of a harness: the case, and what it said.
+/// The failure of a harness: the case, and its message.
 type Failure = (u64, String);
 
 fn ask(detector: Detector, cases: u64) -> Result<(), Failure> {
@@ -175,7 +174,7 @@ fn variant(name: &str) -> &'static Variant {
     VARIANTS.iter().find(|variant| variant.name == name).expect("a variant of this name")
 }
 
-/// The databases that are damaged.
+/// Makes the databases that are damaged.
 fn specimens() -> Result<Vec<Specimen>, Failure> {
     let closed = [("small", CLOSED)]
         .into_iter()
@@ -186,7 +185,7 @@ fn specimens() -> Result<Vec<Specimen>, Failure> {
     scripts.iter().map(make).collect::<Result<_, _>>().map_err(|why| (0, why))
 }
 
-/// Damages of every database in turn, spread evenly over all there are.
+/// Checks damages of every database in turn, spread evenly over all of them.
 fn damages(
     cases: u64,
     check: &(dyn Fn(&Specimen, &Plan, u64) -> Result<(), String> + Sync),
@@ -197,7 +196,7 @@ fn damages(
     let count = specimens.len() as u64;
     run(cases, |case| {
         let at = (case % count) as usize;
-        // Whole files first, which are few.
+        // Whole files first; there are few.
         let whole = plans[at].whole_files().nth((case / count) as usize);
         let index = whole.unwrap_or(case / count * STRIDE % plans[at].len());
         check(&specimens[at], &plans[at], index)

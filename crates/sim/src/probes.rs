@@ -1,8 +1,8 @@
-//! Promises that one small scenario each can keep or break: who may open, what a
-//! read-only open and a refusal write, limits, and what a failure ends.
+//! Promises that one small scenario each can test: which opens are refused, which files a read-only
+//! open and a refusal leave alone, limits, and the effects of a failure.
 //!
-//! Owns: the scenarios. Never does: draw anything by seed; what needs many cases
-//! is the crash harness's or the sweep's.
+//! Owns: the scenarios. Never does: draw anything by seed; the crash harness and the sweep test
+//! promises that need many cases.
 
 mod filling;
 mod following;
@@ -33,7 +33,7 @@ use windrow_testkit::world::DIR;
 /// A scenario: `Err` says which promise was broken, and how.
 pub type Probe = fn() -> Result<(), String>;
 
-/// Every scenario, by the promise that it is about.
+/// Every scenario, by its promise.
 pub const PROBES: &[(&str, Probe)] = &[
     ("a panic turns writing off (P24)", a_panic_turns_writing_off),
     ("a second open is refused (P13)", a_second_open_is_refused),
@@ -180,7 +180,7 @@ fn limits_hold() -> Result<(), String> {
         .map_err(|e| format!("the largest batch: {e}"))
 }
 
-/// A batch of the most bytes that are allowed, and `more`.
+/// Makes a batch of the most bytes that are allowed, and `more`.
 fn batch_of(db: &Db, more: u64) -> Batch {
     let mut batch = Batch::new();
     let bytes = SMALL_MEMORY_BYTES / 4 + more;
@@ -218,7 +218,7 @@ fn tables(handles: &Handles) -> Vec<String> {
     files.into_iter().filter(|name| name.ends_with(".sst")).collect()
 }
 
-/// Tables that a reader lets go of then.
+/// A reader releases replaced tables after the failure.
 fn nothing_is_removed_after_a_failure() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = with_contents(&handles)?;
@@ -242,8 +242,8 @@ fn nothing_is_removed_after_a_failure() -> Result<(), String> {
     ensure(gone.is_empty(), &format!("{gone:?} went after a failure"))
 }
 
-/// The manifest's record may be there although its sync failed: what a kill
-/// leaves of it is drawn by the seed.
+/// The manifest's record may be present although its sync failed: the seed draws the part that
+/// survives a kill.
 fn a_failed_edit_keeps_its_tables() -> Result<(), String> {
     (1..=32).try_for_each(|seed| {
         let (_, handles) = env(seed);
@@ -265,7 +265,7 @@ fn a_name_that_is_not_durable_ends_writing() -> Result<(), String> {
     ensure(kind(db.put("c", "3")) == Some(ErrorKind::ReadOnly), "a write after it succeeded")
 }
 
-/// A link whose call failed is there or not, by the seed.
+/// A link whose call failed may exist or not, by the seed.
 fn a_link_that_fails_is_not_copied_over() -> Result<(), String> {
     for seed in 0..16 {
         let (_, handles) = env(seed);
@@ -298,7 +298,7 @@ fn a_checkpoint_that_fails_says_so() -> Result<(), String> {
     ensure(db.checkpoint("/world/copy").is_err(), "a checkpoint without its tables succeeded")
 }
 
-/// Wherever the process dies while two memtables are flushed, both are there.
+/// At whichever operation the process dies while two memtables are flushed, both survive.
 fn memtables_are_flushed_in_order() -> Result<(), String> {
     let mut operations = 0;
     loop {
@@ -365,8 +365,8 @@ fn another_log_is_refused() -> Result<(), String> {
     refused(&handles, "a database with another one's log")
 }
 
-/// What an open that was cut short leaves behind, under any number near the
-/// next one, is removed by the next open and in nobody's way.
+/// The next open removes the leftovers of an interrupted open, under any number near the next one,
+/// and is not hindered by them.
 fn a_leftover_keeps_its_number() -> Result<(), String> {
     for number in 0..20 {
         for leftover in [names::temp(number), names::manifest(number), names::table(number)] {
@@ -387,9 +387,9 @@ fn a_leftover_keeps_its_number() -> Result<(), String> {
     Ok(())
 }
 
-/// A log that the manifest does not name, as another database left it on the
-/// sectors of one that was never synced, says nothing. One that names the manifest in
-/// force, or a newer one that CURRENT does not name yet, does.
+/// A log that the manifest does not name, as another database left it on the sectors of a log that
+/// was never synced, proves nothing. A log that names the manifest in force, or a newer one that
+/// CURRENT does not name yet, does.
 fn only_its_own_logs_count() -> Result<(), String> {
     let (_, handles) = env(1);
     let handles = killed(with_contents(&handles)?, &handles, 1);
@@ -418,7 +418,7 @@ fn only_its_own_logs_count() -> Result<(), String> {
     Ok(())
 }
 
-/// The header of a log that saw more bytes of a manifest than there are.
+/// Encodes the header of a log that records more durable bytes of a manifest than the manifest has.
 fn log_header(kind: LogKind, number: u64, (manifest_number, manifest_uid): (u64, u64)) -> Vec<u8> {
     log::encode_file_header(&FileHeader {
         kind,
@@ -431,8 +431,8 @@ fn log_header(kind: LogKind, number: u64, (manifest_number, manifest_uid): (u64,
     })
 }
 
-/// Records that were synced only after the log had gone on in the next: nothing
-/// in their own log says that they were, and no mark was due since.
+/// Records that were synced only after the next log had been started: nothing in their own log says
+/// so, and no mark was due since.
 fn the_next_log_confirms() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
@@ -451,7 +451,7 @@ fn the_next_log_confirms() -> Result<(), String> {
     refused(&handles, "a log that lost what was synced")
 }
 
-/// Damage to what was synced is no torn end: the records after it say so.
+/// Damage to synced records is no torn end: the records after them prove it.
 fn a_record_confirms() -> Result<(), String> {
     const MARK: &[u8] = b"a value to be found";
     let (_, handles) = env(1);
@@ -469,12 +469,12 @@ fn a_record_confirms() -> Result<(), String> {
     refused(&handles, "a log that was damaged before what was synced")
 }
 
-/// A write of which only a table knows, the log being lost, and the table with its keyspace.
+/// A write that is only in a table, since the log is lost. The table is dropped with its keyspace.
 fn a_drop_keeps_sequence_numbers() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = with_contents(&handles)?;
     db.keyspace("gone").and_then(|_| db.close()).map_err(text)?;
-    // Just opened, there is no second log to go on in.
+    // Just after an open there is no second log yet.
     let db = open(&handles)?;
     let gone = db.keyspace("gone").map_err(text)?;
     gone.put("a", "1").and_then(|_| gone.flush()).map_err(text)?;
@@ -491,8 +491,8 @@ fn a_drop_keeps_sequence_numbers() -> Result<(), String> {
     ensure(after >= seq, &format!("sequence numbers went back from {seq} to {after}"))
 }
 
-/// The log cannot be synced any more when a keyspace is dropped, and the power
-/// fails: either the drop did not happen, or the write before it is there too.
+/// The log can no longer be synced when a keyspace is dropped, and the power fails: either the drop
+/// did not happen, or the write before it is present too.
 fn a_drop_follows_older_writes() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = with_contents(&handles)?;
@@ -527,7 +527,7 @@ fn memtables_keep_to_their_budget() -> Result<(), String> {
     )
 }
 
-/// Deleted keys that a scan walks once, and a batch that puts among them.
+/// Deleted keys that a scan has walked once, and a batch that puts a key among them.
 fn what_is_put_into_a_gap_is_seen() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
@@ -553,7 +553,7 @@ fn what_is_put_into_a_gap_is_seen() -> Result<(), String> {
     Ok(())
 }
 
-/// Made while memory is short, moved once, and left while all that it reads is
+/// An iterator that is made while memory is short, moved once, and left while all that it reads is
 /// overwritten, deleted and merged away.
 fn an_iterator_shows_its_moment() -> Result<(), String> {
     let (_, handles) = env(1);

@@ -1,8 +1,8 @@
-//! Iterators that are held over many turns, while everything else goes on:
-//! each must go on showing the one moment it was made at (P4).
+//! Iterators that stay open over many turns, while everything else goes on: each must show the one
+//! moment at which it was made (P4).
 //!
-//! Owns: the iterators and what each has left to show. Never does: judge
-//! cursors (those are operations, which `judge.rs` judges).
+//! Owns: the iterators and the entries that each still has to show. Never does: judge cursors
+//! (those are operations, which `judge.rs` judges).
 
 use crate::judge::Judge;
 use std::collections::VecDeque;
@@ -14,16 +14,16 @@ use windrow_testkit::compose::random_key;
 use windrow_testkit::op::Pair;
 use windrow_testkit::text::token;
 
-/// Iterators held at a time.
+/// The most iterators that are open at a time.
 const HELD_MAX: usize = 3;
 
-/// Turns for which memory is short, then is not: iterators are made, moved and left
-/// idle in both, and some are made in one and moved in the other.
+/// The number of turns for which memory is short, and then plentiful: iterators are made, moved and
+/// left idle in both, and some are made in one and moved in the other.
 const CROWD_TURNS: u64 = 8;
 
 struct Scan {
     iter: Iter,
-    /// What lies between its two ends.
+    /// The entries between its two ends.
     left: VecDeque<Pair>,
 }
 
@@ -36,10 +36,10 @@ pub struct Scans {
 }
 
 impl Scans {
-    /// Opens one more, or moves one.
+    /// Opens another iterator, or moves one.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn turn(&mut self, db: &Db, judge: &mut Judge, rng: &mut Rng) -> Result<(), String> {
         self.turns += 1;
         if self.turns.is_multiple_of(CROWD_TURNS) {
@@ -58,10 +58,10 @@ impl Scans {
         Ok(())
     }
 
-    /// Has every iterator show all that it has left.
+    /// Makes every iterator show all its remaining entries.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn drain(&mut self, judge: &Judge) -> Result<(), String> {
         for scan in &mut self.held {
             while scan.step(judge, false)? {}
@@ -89,7 +89,7 @@ impl Scans {
 }
 
 impl Scan {
-    /// One entry from an end. Returns whether there may be more.
+    /// Takes one entry from an end. Returns whether there may be more.
     fn step(&mut self, judge: &Judge, back: bool) -> Result<bool, String> {
         let (got, want) = match back {
             false => (self.iter.next(), self.left.pop_front()),

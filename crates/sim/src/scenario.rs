@@ -1,9 +1,9 @@
-//! What a seed's run is: how large, under which options, who acts, what goes
-//! wrong. Drawn from the seed, each aspect from a stream of its own, so that
-//! leaving one thing out changes no other: that is what makes a run shrink.
+//! The shape of a seed's run: its size, options, clients and hazards. They are drawn from the seed,
+//! each aspect from a stream of its own, so that leaving one out changes no other: that is how a
+//! run shrinks.
 //!
-//! Owns: the draws (a swarm: each seed leaves out about half of everything),
-//! and what of a draw is kept. Never does: run anything.
+//! Owns: the draws (a swarm: each seed leaves out about half of everything), and the parts of a
+//! draw that are kept. Never does: run anything.
 
 use crate::set::{Member, Set};
 use std::fmt::Write as _;
@@ -12,16 +12,16 @@ use windrow_env::testing::{Fault, FaultKind, Ops, Rng};
 use windrow_testkit::compose::Kinds;
 use windrow_testkit::variant;
 
-/// What somebody does in a run.
+/// The work of a client in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientKind {
     /// Writes, singly and in batches.
     Writer,
-    /// Reads what is newest.
+    /// Reads the newest state.
     Reader,
-    /// Holds iterators and cursors over many turns.
+    /// Keeps iterators and cursors open over many turns.
     Scanner,
-    /// Holds snapshots, and reads at them.
+    /// Keeps snapshots, and reads at them.
     Holder,
     /// Flushes, compacts, syncs, verifies, changes the policy.
     Keeper,
@@ -49,7 +49,7 @@ impl Member for ClientKind {
     ];
 }
 
-/// What goes wrong in addition to the crashes.
+/// A fault that occurs in addition to the crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hazard {
     /// The wall clock jumps, both ways.
@@ -66,11 +66,11 @@ pub enum Hazard {
     SyncErrors,
     /// The device is nearly full.
     Full,
-    /// Few files may be open.
+    /// Only a few files may be open.
     Descriptors,
-    /// The device loses, damages or misplaces what it says is written or synced,
-    /// in files of one kind or in directories ([`LIES`]): what is then found
-    /// must be damage, or a prefix (P11).
+    /// The device loses, damages or misplaces data that it reports as written or synced, in files
+    /// of one kind or in directories ([`LIES`]): the contents must then show damage, or be a prefix
+    /// (P11).
     Lies,
 }
 
@@ -88,17 +88,15 @@ impl Member for Hazard {
     ];
 }
 
-/// How a device lies about writes: they never arrive, or in part in another
-/// place, or with a bit the wrong way round.
+/// Lies about writes: they never arrive, or in part in another place, or with a flipped bit.
 const OF_WRITES: &[FaultKind] = &[FaultKind::LostWrite, FaultKind::Misdirect, FaultKind::FlipBit];
-/// How it lies about syncs: nothing was done.
+/// Lies about syncs: nothing was done.
 const OF_SYNCS: &[FaultKind] = &[FaultKind::LostSync];
 
-/// What a device lies about: how, at which operations, on which paths. A run
-/// has one of them. One file is cross-checked with another (marks in logs
-/// for the manifest, lengths in the manifest for logs), so that a device that
-/// lies about both at once can take a whole database back in time; no single
-/// copy can tell.
+/// The lies of a device: how, at which operations, on which paths. A run has one of them. Files are
+/// cross-checked with each other (marks in logs for the manifest, lengths in the manifest for
+/// logs), so a device that lies about both at once can take a whole database back in time; no
+/// single copy can tell.
 pub const LIES: &[(&[FaultKind], Ops, &str)] = &[
     (OF_WRITES, Ops::WRITE, ".sst"),
     (OF_SYNCS, Ops::SYNC, ".sst"),
@@ -106,25 +104,25 @@ pub const LIES: &[(&[FaultKind], Ops, &str)] = &[
     (OF_SYNCS, Ops::SYNC, ".wal"),
     (OF_WRITES, Ops::WRITE, "MANIFEST"),
     (OF_SYNCS, Ops::SYNC, "MANIFEST"),
-    // What is renamed to CURRENT.
+    // The file that is renamed to CURRENT.
     (OF_WRITES, Ops::WRITE, ".tmp"),
     (OF_SYNCS, Ops::SYNC, ".tmp"),
     (OF_SYNCS, Ops::SYNC_DIR, ""),
 ];
 
-/// What of a drawn scenario is run. All of it at first; a shrinker leaves out
-/// what a failure does not need.
+/// The parts of a drawn scenario that are run. All of them at first; a shrinker leaves out the
+/// parts that a failure does not need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep {
     /// A bit for each session.
     pub sessions: u32,
-    /// Turns of a session, at most.
+    /// The most turns of a session.
     pub turns_max: u64,
-    /// Who acts.
+    /// The clients.
     pub clients: Set<ClientKind>,
-    /// What kinds of operation are done.
+    /// The kinds of operation.
     pub kinds: Kinds,
-    /// What goes wrong.
+    /// The hazards.
     pub hazards: Set<Hazard>,
 }
 
@@ -141,7 +139,7 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// The arguments of the program `fault` that say the same.
+    /// Returns the arguments of the program `fault` that select these parts.
     pub fn arguments(&self) -> String {
         let all = Keep::default();
         let mut out = String::new();
@@ -170,35 +168,35 @@ impl Keep {
     }
 }
 
-/// How a seed is to be run.
+/// The settings of a seed's run.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The preset whose policies are drawn; `None`: any.
     pub preset: Option<String>,
-    /// A fault of the file system that the harness must find out.
+    /// A fault of the file system that the harness must detect.
     pub sabotage: Option<Fault>,
     /// Prints every operation.
     pub trace: bool,
-    /// What of the drawn scenario is run.
+    /// The parts of the drawn scenario that are run.
     pub keep: Keep,
 }
 
-/// Sessions of a seed, at most.
+/// The most sessions of a seed.
 pub const SESSIONS_MAX: u64 = 16;
 const SESSIONS_MIN: u64 = 6;
-/// Turns of a session, at most.
+/// The most turns of a session.
 const TURNS_MAX: u64 = 160;
 
-/// Somebody in a run, with habits.
+/// A client of a run, with its habits.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
-    /// What it does.
+    /// Its work.
     pub kind: ClientKind,
-    /// What kinds of operation it does.
+    /// The kinds of operation that it runs.
     pub kinds: Kinds,
-    /// How many of its writes in sixteen are synced.
+    /// The number of its writes in sixteen that are synced.
     pub synced_of_16: u64,
-    /// It keeps to so many keys.
+    /// The number of keys that it uses.
     pub keys: u8,
 }
 
@@ -209,11 +207,11 @@ pub struct Scenario {
     preset: Option<String>,
     /// Sessions to run, by their number.
     pub sessions: Vec<u64>,
-    /// Who acts.
+    /// The clients.
     pub clients: Vec<Client>,
-    /// What goes wrong.
+    /// The hazards.
     pub hazards: Set<Hazard>,
-    /// Turns of a session, at most.
+    /// The most turns of a session.
     pub turns_max: u64,
 }
 
@@ -226,17 +224,17 @@ pub enum Stream {
     Shape,
     /// The options that a session opens with.
     Options(u64),
-    /// What befalls a session: crash, damage, faults.
+    /// The faults of a session: crash, damage, failures.
     Fate(u64),
     /// A turn of a session.
     Turn(u64, u64),
-    /// What the device lies about.
+    /// The lies of the device.
     Lies,
     /// Whether writing is turned on again after a turn in which it went off.
     Resume(u64, u64),
 }
 
-/// The draws of `seed` for `stream`.
+/// Returns the random numbers of `seed` for `stream`.
 pub fn stream(seed: u64, stream: Stream) -> Rng {
     let (kind, session, turn) = match stream {
         Stream::World => (1, 0, 0),
@@ -256,7 +254,7 @@ pub fn stream(seed: u64, stream: Stream) -> Rng {
 }
 
 impl Scenario {
-    /// What `seed` is, as far as the settings keep it.
+    /// Draws the scenario of `seed`, as far as the settings keep it.
     pub fn draw(seed: u64, settings: &Settings) -> Scenario {
         let keep = &settings.keep;
         let mut rng = stream(seed, Stream::Shape);
@@ -287,10 +285,10 @@ impl Scenario {
         Scenario { seed, preset: settings.preset.clone(), sessions, clients, hazards, turns_max }
     }
 
-    /// The options that a session opens with, and their settings in words.
+    /// Returns the options that a session opens with, and their settings in words.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The setting that is wrong.
     pub fn options(&self, session: u64) -> Result<(Options, String), String> {
         let session = if self.hazards.has(Hazard::Switch) { session } else { 0 };
         let mut rng = stream(self.seed, Stream::Options(session));
@@ -303,7 +301,7 @@ impl Scenario {
         Ok((options, text))
     }
 
-    /// The draws of one of its streams.
+    /// Returns the random numbers of one of its streams.
     pub fn stream(&self, of: Stream) -> Rng {
         stream(self.seed, of)
     }
@@ -322,11 +320,11 @@ fn kinds_of(kind: ClientKind, kinds: Kinds) -> Kinds {
         }
     };
     let left = all.and(kinds);
-    // A writer of nothing makes a run of nothing.
+    // A writer without operations would make an empty run.
     if left.is_empty() && kind == ClientKind::Writer { Kinds::PUT } else { left }
 }
 
-/// Most seeds have a sound device: its crashes are the main thing.
+/// Draws the hazards. Most seeds have a sound device: crashes are the main subject.
 fn draw_hazards(rng: &mut Rng) -> Set<Hazard> {
     let harmless = Set::none().with(Hazard::Clock).with(Hazard::Switch);
     let drawn = harmless.some(rng, 24);
@@ -342,7 +340,7 @@ fn pick<'a>(rng: &mut Rng, of: &[&'a str]) -> &'a str {
     of[rng.below(of.len() as u64) as usize]
 }
 
-/// A policy: a preset in a size that a run fills, or a value for each axis.
+/// Draws a policy: a preset in a size that a run fills, or a value for each axis.
 fn draw_policy(rng: &mut Rng, preset: Option<&str>) -> String {
     if let Some(preset) = preset {
         let of_it = |policy: &&str| policy.split(' ').next() == Some(preset);
@@ -396,7 +394,8 @@ fn draw_settings(rng: &mut Rng, preset: Option<&str>) -> Vec<(&'static str, Stri
     settings.push(("block_bytes", block_bytes.to_owned()));
     let mut choose = |name, of: &[&str]| settings.push((name, pick(rng, of).to_owned()));
     choose("level_base_bytes", &["4KiB", "16KiB", "128KiB"]);
-    // The smallest tables make SST-logs of several, which are emptied; a block is a quarter of a table at most.
+    // The smallest tables make SST-logs of several tables, which are merged down; a block is at
+    // most a quarter of a table.
     match block_bytes {
         "4KiB" => choose("file_bytes", &["64KiB", "256KiB"]),
         _ => choose("file_bytes", &["4KiB", "64KiB", "256KiB"]),

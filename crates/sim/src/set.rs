@@ -1,12 +1,11 @@
-//! Small sets of named things: which clients act, which hazards threaten.
+//! Small sets of named things: the clients and the hazards of a run.
 //!
-//! Owns: their text form, which is what a shrunk run is repeated by. Never
-//! does: draw anything by itself.
+//! Owns: their text form, which repeats a shrunk run. Never does: draw anything by itself.
 
 use std::marker::PhantomData;
 use windrow_env::testing::Rng;
 
-/// Something of which there are a few, each with a name.
+/// A kind with few members, each with a name.
 pub trait Member: Copy + PartialEq + 'static {
     /// All of them with their names, at most 32.
     const ALL: &'static [(Self, &'static str)];
@@ -28,20 +27,20 @@ impl<T> Clone for Set<T> {
 impl<T> Copy for Set<T> {}
 
 impl<T: Member> Set<T> {
-    /// None.
+    /// Returns the empty set.
     pub fn none() -> Set<T> {
         Set { bits: 0, of: PhantomData }
     }
 
-    /// All.
+    /// Returns the set of all members.
     pub fn all() -> Set<T> {
         Set { bits: (1 << T::ALL.len()) - 1, of: PhantomData }
     }
 
-    /// The members of these names.
+    /// Returns the members of these names.
     ///
     /// # Errors
-    /// A sentence that lists the names there are.
+    /// A sentence that lists the known names.
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Set<T>, String> {
         names.into_iter().try_fold(Set::none(), |set, name| {
             let found = T::ALL.iter().find(|(_, n)| *n == name);
@@ -52,30 +51,30 @@ impl<T: Member> Set<T> {
         })
     }
 
-    /// Their names.
+    /// Returns their names.
     pub fn names(self) -> Vec<&'static str> {
         self.each().map(|(_, name)| name).collect()
     }
 
-    /// With this one.
+    /// Adds this member.
     #[must_use]
     pub fn with(self, member: T) -> Set<T> {
         Set { bits: self.bits | bit(member), ..self }
     }
 
-    /// Without this one.
+    /// Removes this member.
     #[must_use]
     pub fn without(self, member: T) -> Set<T> {
         Set { bits: self.bits & !bit(member), ..self }
     }
 
-    /// What is in both.
+    /// Returns the members that are in both sets.
     #[must_use]
     pub fn and(self, other: Set<T>) -> Set<T> {
         Set { bits: self.bits & other.bits, ..self }
     }
 
-    /// Each with this chance in 64.
+    /// Keeps each member with this chance in 64.
     #[must_use]
     pub fn some(self, rng: &mut Rng, of_64: u64) -> Set<T> {
         T::ALL.iter().fold(Set::none(), |set, (member, _)| {
@@ -84,17 +83,17 @@ impl<T: Member> Set<T> {
         })
     }
 
-    /// Whether this one is in it.
+    /// Whether this member is in it.
     pub fn has(self, member: T) -> bool {
         self.bits & bit(member) != 0
     }
 
-    /// Whether it holds none.
+    /// Whether it is empty.
     pub fn is_empty(self) -> bool {
         self.bits == 0
     }
 
-    /// Its members.
+    /// Returns its members.
     pub fn members(self) -> impl Iterator<Item = T> {
         self.each().map(|(member, _)| member)
     }

@@ -1,8 +1,8 @@
-//! A file system that notices syncs and renames, and can have the process die
-//! shortly after one: that is where mistakes of ordering show.
+//! A file system that notices syncs and renames, and can let the process die shortly after one:
+//! mistakes of ordering show there.
 //!
-//! Owns: counting the operations that settle something. All else, dying
-//! included, is the crash file system's beneath. Never does: change a result.
+//! Owns: counting the operations that make data durable. Everything else, dying included, is done
+//! by the crash file system inside. Never does: change a result.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use windrow_env::sync::{Mutex, Rank};
 use windrow_env::testing::CrashFs;
 use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
 
-/// Whoever writes a file may hold any lock of the engine.
+/// A thread that writes a file may hold any lock of the engine.
 const PLAN: Rank = Rank::new(Rank::ENVIRONMENT - 1, "the plan of a crash");
 
-/// Counts what settles, and sets the crash.
+/// Counts syncs and renames, and sets the crash.
 struct Watch {
     fs: CrashFs,
-    /// So many more syncs and renames, then so many operations, then the crash.
+    /// The number of syncs and renames that are left, and of operations after them until the crash.
     plan: Mutex<Option<(u64, u64)>>,
 }
 
 impl Watch {
-    /// A sync or rename has returned.
+    /// Counts a sync or rename that has returned.
     fn settled<T>(&self, result: Result<T>) -> Result<T> {
         let mut plan = self.plan.lock();
         match &mut *plan {
@@ -48,14 +48,14 @@ pub struct SettleFs {
 }
 
 impl SettleFs {
-    /// `inner`, watched.
+    /// Wraps `inner`.
     pub fn new(inner: CrashFs) -> SettleFs {
         let watch = Arc::new(Watch { fs: inner.clone(), plan: Mutex::new(PLAN, None) });
         SettleFs { inner: Arc::new(inner), watch }
     }
 
-    /// Has the process die at the `then`-th operation (from 0) after the
-    /// `count`-th sync or rename (from 0) from now.
+    /// Lets the process die at the `then`-th operation (from 0) after the `count`-th sync or rename
+    /// (from 0) from now.
     pub fn crash_after(&self, count: u64, then: u64) {
         *self.watch.plan.lock() = Some((count, then));
     }

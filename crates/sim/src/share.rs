@@ -1,16 +1,15 @@
 //! Numbered cases, all of them or a share, on all processors.
 //!
-//! Owns: which share of the cases is run where time is short. Never does: know what
-//! a case is.
+//! Owns: the share of the cases that is run where time is short. Never does: know what a case is.
 
 use windrow_testkit::sweep;
 
-/// Which of all cases are run: every `step`-th from `first` on.
+/// The cases that are run: every `step`-th from `first` on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     /// The first case.
     pub(crate) first: u64,
-    /// From one to the next.
+    /// The distance from one to the next.
     pub(crate) step: u64,
 }
 
@@ -21,7 +20,7 @@ impl Share {
     }
 }
 
-/// Runs the cases `0..count` on all processors, and sums what was done.
+/// Runs the cases `0..count` on all processors, and sums their counts.
 pub(crate) fn each(
     what: &str,
     count: u64,

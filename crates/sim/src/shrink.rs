@@ -1,13 +1,13 @@
-//! From a run that fails to a smaller one that fails: fewer sessions, fewer
-//! turns, fewer clients, kinds and hazards.
+//! The search for a smaller run that still fails: fewer sessions, fewer turns, fewer clients, kinds
+//! and hazards.
 //!
-//! Owns: the order in which things are left out. Never does: change what is
-//! kept; the draws of a run do not depend on what is left out of it.
+//! Owns: the order in which parts are left out. Never does: change the parts that are kept; their
+//! draws do not depend on the parts that are left out.
 
 use crate::crash::{Failure, run};
 use crate::scenario::{Keep, SESSIONS_MAX, Scenario, Settings};
 
-/// Runs that a search may take.
+/// The most runs of a search.
 const RUNS_MAX: usize = 500;
 
 struct Search {
@@ -17,8 +17,8 @@ struct Search {
     runs: usize,
 }
 
-/// The smallest settings found under which `seed` still fails (in any way),
-/// and how it fails then.
+/// Returns the smallest settings found under which `seed` still fails (in any way), and that
+/// failure.
 pub fn shrink(seed: u64, settings: &Settings, failure: Failure) -> (Settings, Failure) {
     let best = Settings { trace: false, ..settings.clone() };
     let mut search = Search { seed, best, failure, runs: 0 };
@@ -55,7 +55,7 @@ impl Search {
         }
     }
 
-    /// What came after the failure is not needed, but for the look-over at the end.
+    /// Drops the sessions after the failure. Only the final check of the database still runs.
     fn lives_after(&mut self) {
         let last = self.failure.session.min(SESSIONS_MAX - 1);
         self.attempt(|keep| keep.sessions &= u32::MAX >> (31 - last));

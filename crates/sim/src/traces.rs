@@ -1,9 +1,8 @@
-//! What a seed's run leaves to compare two builds of the engine by: hashes of
-//! every event that the database told, and of the bytes in its directory
-//! whenever a session ended.
+//! The traces of a seed's run by which two builds of the engine are compared: hashes of every event
+//! that the database reported, and of the bytes in its directory at the end of each session.
 //!
-//! Owns: the two hashes. Never does: judge; a rebuilt engine that means to change
-//! nothing must have the same (`fault --hashes`, `xtask same`).
+//! Owns: the two hashes. Never does: judge; a rebuilt engine without intended changes must have the
+//! same hashes (`fault --hashes`, `xtask same`).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -22,7 +21,7 @@ pub struct Traces {
 
 impl Default for Traces {
     fn default() -> Traces {
-        // An event is told under whatever lock, and files are read.
+        // An event may be reported under any lock. Files are read while their hasher is locked.
         let events = Mutex::new(Rank::INNERMOST, DefaultHasher::default());
         let files = Mutex::new(Rank::OUTERMOST, DefaultHasher::default());
         Traces { events: Arc::new(events), files: Arc::new(files) }
@@ -30,7 +29,7 @@ impl Default for Traces {
 }
 
 impl Traces {
-    /// A listener that hashes every event, as text.
+    /// Returns a listener that hashes every event, as text.
     pub fn listener(&self) -> Arc<dyn EventListener> {
         let events = Arc::clone(&self.events);
         Arc::new(move |event: &Event| event.to_string().hash(&mut *events.lock()))
@@ -46,7 +45,7 @@ impl Traces {
         }
     }
 
-    /// The hashes of events and of files.
+    /// Returns the hashes of events and of files.
     pub fn hashes(&self) -> (u64, u64) {
         let events = self.events.lock().finish();
         (events, self.files.lock().finish())

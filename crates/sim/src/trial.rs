@@ -1,8 +1,8 @@
-//! One run of a workload on a simulated machine, and what must hold after it:
-//! the database opens, holds what it must, and works.
+//! One run of a workload on a simulated machine, and the check after it: the database opens, has
+//! the right contents, and works.
 //!
-//! Owns: running deeds, restarts, and the look at what is left. Never
-//! does: choose where it crashes or fails (`faults.rs`, `exhaustive.rs` do).
+//! Owns: running the steps, restarts, and the check of the result. Never does: choose where it
+//! crashes or fails (`faults.rs`, `exhaustive.rs` do).
 
 use crate::features::Deed;
 use crate::judge::{Allowed, Judge};
@@ -18,17 +18,17 @@ use windrow_testkit::text;
 use windrow_testkit::variant;
 use windrow_testkit::world::{DIR, World};
 
-/// How a machine or process ends.
+/// The death of a machine or process.
 #[derive(Clone, Copy, Debug)]
 pub enum Death {
-    /// The process is killed; the seed draws what its buffers lose.
+    /// The process is killed; the seed draws the part of its buffers that is lost.
     Killed(u64),
-    /// The power is cut; what is lost is drawn, or chosen.
+    /// The power is cut; the lost data is drawn, or chosen.
     PowerCut(PowerLoss),
 }
 
 impl Death {
-    /// The seed of what it draws.
+    /// Returns the seed of its draws.
     pub fn seed(&self) -> u64 {
         match self {
             Death::Killed(seed) => *seed,
@@ -44,12 +44,12 @@ pub struct Trial {
     settings: Vec<(String, String)>,
     judge: Judge,
     targets: Targets,
-    /// What must hold of the page cache: it has survived since the last open.
+    /// Whether the page cache has survived since the last open.
     kept: bool,
 }
 
 impl Trial {
-    /// An empty machine; the database will have these settings.
+    /// Makes an empty machine; the database will have these settings.
     pub fn new(settings: &[(&str, &str)]) -> Trial {
         let (_, handles) = env(1);
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -62,12 +62,12 @@ impl Trial {
         }
     }
 
-    /// Its files.
+    /// Returns its files.
     pub fn fs(&self) -> &CrashFs {
         &self.handles.fs
     }
 
-    /// From now on operations may fail as a failing device makes them fail.
+    /// From now on operations may fail in the ways of a failing device.
     pub fn expect_failures(&mut self) {
         self.judge.allowed.device = true;
     }
@@ -81,11 +81,10 @@ impl Trial {
         variant::options_of(settings).map_err(|e| e.to_string())
     }
 
-    /// Opens the database and judges what it holds; `None` if it did not
-    /// open, for a reason that is none of its own.
+    /// Opens the database and judges its contents; `None` if it did not open for an excused reason.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn open(&mut self) -> Result<Option<Database>, String> {
         match Database::open(self.world(), self.options()?) {
             Ok(database) => {
@@ -108,10 +107,10 @@ impl Trial {
         judged
     }
 
-    /// Carries a workload out, whatever fails, until it is done or dead.
+    /// Runs a workload, whatever fails, until it is done or dead.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn run(&mut self, deeds: &[Deed]) -> Result<(), String> {
         let Some(mut database) = self.open()? else { return Ok(()) };
         for deed in deeds {
@@ -147,7 +146,7 @@ impl Trial {
         self.close(database)
     }
 
-    /// Turns writing on again, if it went off; what fails may go on failing.
+    /// Turns writing on again, if it went off; a failing device may go on failing.
     fn resume(&mut self, database: &Database) -> Result<(), String> {
         let was_off = database.db().write_error().is_some();
         if self.fs().is_dead() {
@@ -162,7 +161,7 @@ impl Trial {
         }
     }
 
-    /// Closes; its errors are reported, and may be.
+    /// Closes the database; an error must be an excused one.
     fn close(&mut self, database: Database) -> Result<(), String> {
         let closed = database.db().close();
         drop(database);
@@ -176,7 +175,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Repairs what is whole: nothing may be found wrong.
+    /// Repairs a whole database: nothing may be found wrong.
     fn repair(&mut self) -> Result<(), String> {
         let mut options = self.options()?;
         options.components.env = Some(self.handles.env());
@@ -193,7 +192,7 @@ impl Trial {
         }
     }
 
-    /// The same files in a world of their own, after a death. Nothing fails there.
+    /// Returns a trial on a copy of the files after a death. The copy has no faults.
     #[must_use]
     pub fn forked(&self, death: Death) -> Trial {
         let fs = self.handles.fs.fork();
@@ -209,7 +208,7 @@ impl Trial {
         Trial { handles, judge, kept, ..self.clone() }
     }
 
-    /// The same in a world of its own.
+    /// Returns a trial on a copy of the files.
     #[must_use]
     pub fn copied(&self) -> Trial {
         let handles = Handles { fs: self.handles.fs.fork(), ..self.handles.reborn(1) };
@@ -219,7 +218,7 @@ impl Trial {
     /// Opens the database and uses it; nothing may fail.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn reopen(&mut self) -> Result<(), String> {
         let Some(mut database) = self.open()? else { return Err("did not open".to_owned()) };
         let (world, options) = (self.world(), self.options()?);
@@ -231,10 +230,10 @@ impl Trial {
         compare(database.db(), self.judge.model())
     }
 
-    /// Opens the database, and writes one thing.
+    /// Opens the database, and writes one key.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn glance(&mut self) -> Result<(), String> {
         let Some(mut database) = self.open()? else { return Err("did not open".to_owned()) };
         let (world, options) = (self.world(), self.options()?);
@@ -244,17 +243,17 @@ impl Trial {
         ops.iter().try_for_each(|op| self.judge.step(&mut database, op))
     }
 
-    /// The fault is gone: after the death of the process as well as after a
-    /// power loss the database is sound, and stays so through one more.
+    /// Checks the database once the fault is gone: after the death of the process as well as after
+    /// a power loss it is sound, and stays sound through one more power loss.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first fault, in words.
     pub fn aftermath(&self) -> Result<(), String> {
         let cut = |seed| Death::PowerCut(PowerLoss { seed, ..PowerLoss::default() });
         for (what, death) in [("a restart", Death::Killed(0)), ("a power loss", cut(1))] {
             let mut next = self.forked(death);
             next.reopen().map_err(|e| format!("after {what}: {e}"))?;
-            // Whatever was shown is durable by now: a power loss changes nothing.
+            // All contents that were shown are durable by now: a power loss changes nothing.
             let mut last = next.forked(cut(10));
             last.reopen().map_err(|e| format!("after {what} and a power loss: {e}"))?;
         }

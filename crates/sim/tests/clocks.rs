@@ -1,10 +1,9 @@
-//! The wall clock jumps, back and forth by hours and by years (P16): nothing
-//! that has not expired is lost, whatever flushes, merges and reopens happen
-//! at which time; and what has expired is not seen.
+//! Jumps of the wall clock, back and forth by hours and by years (P16): no unexpired entry is lost,
+//! at whichever time flushes, merges and reopens happen; and no expired one is visible.
 //!
-//! When an entry expires is known within bounds. It was written at no earlier
-//! a time than the clock showed, and at no later a one than the clock ever
-//! had shown: the database does not judge before a time it has judged at.
+//! The expiry of an entry is known within bounds. It was written at no earlier time than the clock
+//! showed, and at no later one than the clock had ever shown: the database never judges by an
+//! earlier time than before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,13 +21,13 @@ const HOUR_MS: u64 = 3_600_000;
 /// A key's last write.
 struct Written {
     value: String,
-    /// Time to live; `None`: for ever.
+    /// Time to live; `None`: no expiry.
     ttl_ms: Option<u64>,
-    /// What the clock showed then.
+    /// The clock's time at the write.
     wall_ms: u64,
-    /// The latest it had shown until then.
+    /// The latest time that it had shown until then.
     latest_ms: u64,
-    /// The latest it has shown since.
+    /// The latest time that it has shown since.
     since_ms: u64,
 }
 
@@ -38,7 +37,7 @@ struct Case {
     db: Option<Db>,
     written: BTreeMap<String, Written>,
     latest_ms: u64,
-    /// Keys that were certain to be there, and that were certain not to be.
+    /// The number of keys that were certain to be present, and to be absent.
     certain: (u64, u64),
 }
 
@@ -64,7 +63,7 @@ impl Case {
         Ok(())
     }
 
-    /// Takes note of the time, which pacing moves too.
+    /// Notes the time, which pacing moves too.
     fn tick(&mut self) {
         let now_ms = self.clock().wall_ms();
         self.latest_ms = self.latest_ms.max(now_ms);

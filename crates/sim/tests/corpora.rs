@@ -1,7 +1,7 @@
 //! Every input of the corpora through its target (P22), in bounded memory.
 //! `REWRITE=1` makes the seeds again, which a change of a format needs.
 //!
-//! One test, alone in its program: what it counts is the whole program's memory.
+//! One test, alone in its program: it counts the memory of the whole program.
 
 #![allow(clippy::disallowed_methods, reason = "the corpora lie in the source tree")]
 
@@ -16,7 +16,7 @@ use windrow_sim::fuzz::{TARGETS, Target, extremes, seeds, target};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Damaged copies of each seed, that recomputing checksums be proved without a fuzzer.
+/// Damaged copies of each seed, which test the recomputed checksums without a fuzzer.
 const DAMAGES: u64 = 20;
 
 fn inputs(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
@@ -47,8 +47,8 @@ fn is_seed(path: &Path) -> bool {
     begins(path, "seed-")
 }
 
-/// What is sound: the seeds, and those that an earlier version of the format made, which
-/// stay as they are.
+/// Whether an input is sound: the seeds are, and so are those that an earlier version of the format
+/// made, which stay unchanged.
 fn is_sound(path: &Path) -> bool {
     is_seed(path) || begins(path, "format-")
 }
@@ -79,7 +79,7 @@ fn every_input_is_answered_in_bounded_memory() {
     meter_counts();
 }
 
-/// Every number of a manifest at every end: opened or refused, and no more.
+/// Sets every number of a manifest to every limit: the database opens or is refused.
 fn numbers_at_their_ends() {
     let target = target("directory").expect("a target");
     let seed = fs::read(target.corpus().join("seed-windrow-closed")).expect("a seed");
@@ -97,7 +97,7 @@ fn numbers_at_their_ends() {
     }
 }
 
-/// Bytes of the seeds changed at random: how many runs, and how many were accepted.
+/// Runs seeds with randomly changed bytes. Returns the number of runs, and of accepted inputs.
 fn damaged(target: &Target, inputs: &[(PathBuf, Vec<u8>)]) -> (u64, u64) {
     let mut rng = Rng::new(1);
     let (mut runs, mut accepted) = (0, 0);
@@ -116,7 +116,7 @@ fn damaged(target: &Target, inputs: &[(PathBuf, Vec<u8>)]) -> (u64, u64) {
     (runs, accepted)
 }
 
-/// A reader that allocates what the input says is one that must be caught.
+/// A reader that allocates as much as the input says must be caught.
 fn meter_counts() {
     let greedy = Target {
         name: "greedy",

@@ -1,6 +1,5 @@
-//! Seeds of the crash harness. `WINDROW_SEEDS=n` runs more of them than the
-//! 2,000 of every change; the program `fault` runs any number, and makes a
-//! failing one small.
+//! Seeds of the crash harness. `WINDROW_SEEDS=n` runs more than the 2,000 of every change; the
+//! program `fault` runs any number, and shrinks a failing one.
 
 use windrow_env::testing::{Fault, Ops, When};
 use windrow_sim::crash::{self, Summary, repeat_line};
@@ -26,10 +25,10 @@ fn no_crash_loses_or_invents_anything() {
     assert!(total.turns > 200 * count && total.failing > count / 4, "{total:?}");
 }
 
-/// Seeds beyond the usual ones that have found something.
+/// Seeds beyond the usual ones that once found a fault.
 #[test]
 fn seeds_that_once_failed() {
-    // 401: a link that failed and was there; the copy in its place cut the source.
+    // 401: a link call that failed had made the link; the copy in its place truncated the source.
     // 3006198: a temporary file of a manifest that is gone; the open reused its number
     // and removed, with the leftover, what it had just renamed.
     const SEEDS: &[u64] = &[401, 3_006_198];
@@ -46,8 +45,8 @@ fn a_seed_repeats() {
     }
 }
 
-/// The canary: a file system whose syncs do nothing must be found out, whichever
-/// files it lies about.
+/// The canary: a file system whose syncs do nothing must be detected, whichever files it lies
+/// about.
 #[test]
 fn a_file_system_that_never_syncs_is_caught() {
     for &(kinds, on, path) in LIES.iter().filter(|(_, on, _)| !on.intersects(Ops::WRITE)) {
@@ -57,8 +56,8 @@ fn a_file_system_that_never_syncs_is_caught() {
     }
 }
 
-/// What the hazard `lies` does must do something: where no damage is excused,
-/// each way of lying must be found out, now and then as it strikes.
+/// Each lie of the hazard `lies` must have an effect: if no damage is excused, it must be detected,
+/// also when it happens only now and then.
 #[test]
 fn every_lie_is_caught_where_none_is_excused() {
     for &(kinds, on, path) in LIES {

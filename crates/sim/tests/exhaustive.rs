@@ -6,8 +6,8 @@ use windrow_sim::features::FEATURES;
 use windrow_sim::{exhaustive, killed_repairs};
 use windrow_testkit::sweep;
 
-/// Of how many cases one is run at every change; it shares no factor with the
-/// damages, so that each comes up at some operation.
+/// One in this number of cases is run at every change. It shares no factor with the number of
+/// damages, so that each is used at some operation.
 const STEP: u64 = 5;
 
 #[test]

@@ -1,9 +1,8 @@
-//! Golden directories: small databases as a released format wrote them, which
-//! every later version opens and reads (P21), and what a program does with a
-//! format newer than its own.
+//! Golden directories: small databases that a released format wrote, which every later version
+//! opens and reads (P21), and the refusal of a format newer than the program's own.
 //!
-//! `REWRITE=1 cargo test -p windrow-sim --test golden` writes those of the
-//! present format; `golden/README.md` says when.
+//! `REWRITE=1 cargo test -p windrow-sim --test golden` writes those of the present format;
+//! `golden/README.md` says when to do so.
 
 #![allow(clippy::disallowed_methods, reason = "the golden directories lie in the source tree")]
 
@@ -23,7 +22,7 @@ use windrow_testkit::text;
 use windrow_testkit::variant::{VARIANTS, Variant};
 use windrow_testkit::world::DIR;
 
-/// What a golden directory must show: a clock, and keyspaces with their pairs.
+/// The file of a golden directory's expected contents: a clock, and keyspaces with their pairs.
 const CONTENTS: &str = "contents.txt";
 
 fn root() -> PathBuf {
@@ -45,8 +44,8 @@ fn contents_text(now_ms: u64, contents: &[(String, Vec<Pair>)]) -> String {
     out
 }
 
-/// The directories of the present format: a closed database of each preset,
-/// one of each other kind of table, and a crashed one.
+/// Returns the directories of the present format: a closed database of each preset, one of each
+/// other kind of table, and a crashed one.
 fn present() -> Vec<(String, &'static Variant, Script)> {
     let presets = PRESETS.iter().map(|(name, _)| *name);
     let closed = presets.chain(["lz4"]).map(|name| (name.to_owned(), variant(name), CLOSED));
@@ -71,7 +70,7 @@ fn write_present() {
     }
 }
 
-/// Every golden directory with its files.
+/// Reads every golden directory with its files.
 fn directories() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
     let mut found = BTreeMap::new();
     for format in entries(&root()).into_iter().filter(|path| path.is_dir()) {
@@ -96,7 +95,7 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// A copy in memory, with the clock that it was left at, and what it must show.
+/// Makes a copy in memory, with the clock's time at its end. Returns it with its expected contents.
 fn copy(files: &[(String, Vec<u8>)]) -> (Handles, String) {
     let (_, handles) = env(1);
     let mut contents = String::new();
@@ -165,7 +164,7 @@ fn every_golden_directory_opens_and_shows_what_it_held() {
         for _ in 0..2 {
             let db = Db::open_with(DIR, options(&handles, false))
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
-            // An older program does not read the logs and tables that are named from here on.
+            // From here on the directory names logs and tables that an older program cannot read.
             assert_eq!(version_on_disk(&handles), FORMAT_VERSION, "{name}");
             assert_eq!(shown(&db, &contents), contents, "{name}");
             db.compact().unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -177,13 +176,13 @@ fn every_golden_directory_opens_and_shows_what_it_held() {
     }
 }
 
-/// Whether the tables of a golden directory were written before they said which database they
-/// are of. These directories are never written again.
+/// Whether the tables of a golden directory were written before tables recorded their database.
+/// These directories are never written again.
 fn is_before_identity(name: &str) -> bool {
     name.starts_with("format-1/") || name.ends_with("-without-uid")
 }
 
-/// That a repaired database shows the pairs of the default keyspace, which alone keeps its name
+/// Whether a repaired database shows the pairs of the default keyspace, which alone keeps its name
 /// without a manifest.
 fn shows_default(handles: &Handles, contents: &str) -> bool {
     let db = Db::open_with(DIR, options(handles, false)).expect("it is repaired");
@@ -197,7 +196,7 @@ fn shows_default(handles: &Handles, contents: &str) -> bool {
     contents.contains(&format!("\n{of_default}"))
 }
 
-/// A table of another database.
+/// Makes a table of another database.
 fn foreign_table() -> Vec<u8> {
     let (_, handles) = env(7);
     let options = Options { create_if_missing: true, ..options(&handles, false) };
@@ -209,8 +208,8 @@ fn foreign_table() -> Vec<u8> {
     handles.fs.read_file(&Path::new(DIR).join(table)).expect("its bytes")
 }
 
-/// Tables of earlier versions do not say whose they are: where the manifest is lost they are taken
-/// in, and the repair says of how many it does not know; of the others it knows.
+/// Tables of earlier versions do not record their database. If the manifest is lost, a repair
+/// accepts them and reports their number; it knows the database of all others.
 #[test]
 fn tables_that_do_not_say_whose_they_are_count() {
     let closed = directories().into_iter().filter(|(name, _)| !name.contains("crashed"));
@@ -232,8 +231,8 @@ fn tables_that_do_not_say_whose_they_are_count() {
     assert!(before > 0 && since > 0, "{before} directories of before, {since} of since then");
 }
 
-/// A table of another database, in a directory whose own tables do not say whose they are: CURRENT
-/// does, as long as something bears it out, and the foreign table is left out.
+/// A table of another database, in a directory whose own tables do not record their database.
+/// CURRENT records it: as long as another file confirms that, the foreign table is left out.
 #[test]
 fn a_foreign_table_among_tables_without_a_uid_is_left_out() {
     let foreign = foreign_table();
@@ -246,14 +245,15 @@ fn a_foreign_table_among_tables_without_a_uid_is_left_out() {
         let report = windrow::repair(DIR, options(&handles, false))
             .unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(report.tables_of_another_database, ["000777.sst"], "{name}: {report:?}");
-        // What a crash leaves is in doubt with its manifest, whoever's tables are there.
+        // After a crash the tables are in doubt without their manifest, the database's own
+        // included.
         let is_closed = !name.contains("crashed");
         assert!(!is_closed || shows_default(&handles, &contents), "{name}");
     }
 }
 
-/// A format version or a feature that this program does not know: refused by
-/// every way in, before anything at all is written.
+/// A format version or a feature that this program does not know is refused by every entry point,
+/// before anything is written.
 #[test]
 fn a_newer_format_is_refused_without_a_trace() {
     let directories = directories();

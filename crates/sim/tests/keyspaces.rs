@@ -1,7 +1,6 @@
-//! Many keyspaces: what an idle one takes of memory, counted by the allocator.
-//! A binary of its own, since the allocator counts for the whole process.
-//! `WINDROW_KEYSPACES` says how many (2,000); with `--nocapture` it prints how
-//! long each step took, for `docs/reliability.md`.
+//! Many keyspaces: the memory of an idle one, counted by the allocator. A binary of its own, since
+//! the allocator counts for the whole process. `WINDROW_KEYSPACES` is their number (2,000); with
+//! `--nocapture` it prints the time of each step, for `docs/reliability.md`.
 
 use peak_alloc::PeakAlloc;
 use std::path::Path;
@@ -11,7 +10,7 @@ use windrow::{Db, Options};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Most bytes that an idle keyspace with a key may take.
+/// The most bytes that an idle keyspace with a key may take.
 const IDLE_BYTES_MAX: usize = 2 << 10;
 
 fn open(dir: &Path) -> Db {
@@ -59,7 +58,7 @@ fn an_idle_keyspace_takes_at_most_two_kib() {
     let idle = MEMORY.current_usage().saturating_sub(before + alone) / count;
     println!("{count} keyspaces: {idle} bytes each");
     assert!(idle <= IDLE_BYTES_MAX, "{idle} bytes for an idle keyspace with a key");
-    // A flush of all is timed where a number is asked for.
+    // A flush of all is timed if a number is requested.
     let flushed = if std::env::var_os("WINDROW_KEYSPACES").is_some() { count } else { 200 };
     let spaces = Vec::from_iter(names[..flushed].iter().map(|name| {
         let space = db.open_keyspace(name).expect("open").expect("it is there");

@@ -1,4 +1,4 @@
-//! The same operations under different options: CI's share of the seeds.
+//! Databases in lockstep under different options: CI's share of the seeds.
 
 use windrow_sim::metamorphic::{self, Count};
 use windrow_testkit::sweep;
@@ -19,6 +19,6 @@ fn databases_in_lockstep_agree() {
     });
     let count = count.unwrap_or_default();
     eprintln!("{count:?}");
-    // Compared is what was read: a workload that reads nothing proves nothing.
+    // The reads are compared: a workload that reads nothing proves nothing.
     assert!(count.judged_steps > 100 * seeds && count.switches > 6 * seeds, "{count:?}");
 }

@@ -1,6 +1,6 @@
-//! A panic in the background turns writing off and says so (P24): one fault
-//! point for every kind of job that the engine starts, and one for what a
-//! compaction does on the thread that asked for it.
+//! A panic in the background turns writing off and is reported (P24): one fault point for every
+//! kind of job that the engine starts, and one for the work of a compaction on the thread that
+//! asked for it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use windrow_env::{Clock, Env};
 use windrow_testkit::variant::VARIANTS;
 use windrow_testkit::world::DIR;
 
-/// Rounds of writing after which there must have been a merge and a removal.
+/// Rounds of writing within which a merge and a removal must happen.
 const ROUNDS_MAX: u32 = 200;
 
-/// The manual clock, which panics when it is told to.
+/// A manual clock that panics on request.
 struct Clockwork {
     inner: Arc<ManualClock>,
     broken: AtomicBool,
@@ -36,7 +36,7 @@ impl Clock for Clockwork {
     }
 }
 
-/// A compaction filter that panics when it is told to.
+/// A compaction filter that panics on request.
 #[derive(Default)]
 struct Strainer {
     broken: AtomicBool,
@@ -53,7 +53,7 @@ impl CompactionFilter for Strainer {
     }
 }
 
-/// A database with one durable entry, and what a test may break of its world.
+/// A database with one durable entry, and the parts of its world that a test may break.
 struct Scenario {
     db: Db,
     handles: Handles,
@@ -102,7 +102,7 @@ impl Scenario {
         panic!("{ROUNDS_MAX} rounds queue no merge alone");
     }
 
-    /// The panic has turned writing off, and nothing but writing.
+    /// Checks that the panic has turned writing off, and only writing.
     fn check(self, what: &str) {
         let Scenario { db, handles, clock, .. } = self;
         assert_eq!(handles.jobs.panics(), 0, "{what}: the panic went past the engine");
@@ -137,7 +137,7 @@ fn in_a_flush() {
 #[test]
 fn in_making_a_log() {
     let scenario = Scenario::new();
-    // The next log is made once the memtable has some use for it.
+    // The next log is made once the memtable is partly full.
     let mut rounds = 0..10_000;
     while scenario.handles.jobs.queued_of(Urgency::High) == 0 && rounds.next().is_some() {
         scenario.db.put("b", vec![0; 1_000]).expect("put");
@@ -160,7 +160,7 @@ fn in_a_merge() {
 #[test]
 fn in_removing_files() {
     let scenario = Scenario::new();
-    // Only clean-up removes anything once the database is open.
+    // Only clean-up removes files once the database is open.
     scenario.panic_at(Ops::REMOVE, "");
     let mut rounds = 0..ROUNDS_MAX;
     while scenario.db.write_error().is_none() && rounds.next().is_some() {
@@ -190,7 +190,7 @@ fn in_the_timer_that_syncs_the_log() {
     scenario.check("the timer that syncs");
 }
 
-/// In a writer, behind whose place in the log everybody else would wait for ever.
+/// In a writer: if the panic went unnoticed, every later writer would wait for ever.
 #[test]
 fn in_a_write() {
     let (panic, refused) = fault_in_the_log(Ops::WRITE);
@@ -203,9 +203,9 @@ fn in_the_sync_of_a_write() {
     assert!(panic && refused.contains("a sync of the write-ahead log panicked"), "{refused}");
 }
 
-/// A synced write meets a panic of the file system in such an operation on the
-/// log. Returns whether the panic went on to the caller, and what the next write
-/// is told; nothing that was acknowledged is lost.
+/// Runs a synced write that meets a panic of the file system in such an operation on the log.
+/// Returns whether the panic went on to the caller, and the error of the next write; nothing
+/// acknowledged is lost.
 fn fault_in_the_log(ops: Ops) -> (bool, String) {
     let Scenario { db, handles, .. } = Scenario::new();
     handles.fs.inject(Fault::new(FaultKind::Panic, ops, When::Matching(0)).on_path(".wal"));
@@ -217,17 +217,17 @@ fn fault_in_the_log(ops: Ops) -> (bool, String) {
     drop(db);
     let db = Db::open_with(DIR, options(handles.env())).expect("open again");
     assert_eq!(db.get("a").expect("get").as_deref(), Some(&b"1"[..]));
-    // One whose sync failed may be there, one that was not written is not.
+    // A batch whose sync failed may be present, one that was not written is not.
     assert!(ops == Ops::SYNC || db.get("b").expect("get").is_none());
     db.close().expect("close");
     (panic, refused.to_string())
 }
 
-/// On the thread that asked for it, to which the panic goes on.
+/// On the thread that asked for it: the panic goes on to it.
 #[test]
 fn in_a_manual_compaction() {
     let scenario = Scenario::new();
-    // Two tables that overlap: one alone would be moved.
+    // Two tables that overlap: a single one would be moved, not merged.
     scenario.db.flush().expect("flush");
     scenario.db.put("a", "1").expect("put");
     scenario.strainer.broken.store(true, Ordering::SeqCst);
@@ -236,7 +236,7 @@ fn in_a_manual_compaction() {
     let text = panic.downcast_ref::<&str>().expect("a text");
     assert!(text.contains("a fault in the filter"), "{text}");
     scenario.strainer.broken.store(false, Ordering::SeqCst);
-    // Nothing waits for the files that the compaction had.
+    // No thread waits for the files of the compaction.
     assert_eq!(compact().expect_err("writing is off").kind(), ErrorKind::ReadOnly);
     scenario.check("manual compaction");
 }

@@ -1,4 +1,4 @@
-//! Every probe: promises that one small scenario can keep or break.
+//! Runs every probe: promises that one small scenario can test.
 
 use windrow_sim::probes::PROBES;
 

@@ -1,7 +1,7 @@
-//! Damage to databases at rest: closed ones (P5a), crashed ones (P5b), every
-//! file and kind of damage, with `verify` and `repair` judged by the same.
-//! The part of every change; `cargo run --release -p windrow-sim --bin rot`
-//! does all of it. `WINDROW_ROT=n` leaves out all but one of n of the part.
+//! Damage to databases at rest: closed ones (P5a), crashed ones (P5b), every file and kind of
+//! damage, with `verify` and `repair` judged by the same damages. This is the part of every change;
+//! `cargo run --release -p windrow-sim --bin rot` does all of it. `WINDROW_ROT=n` runs only one of
+//! n of the part.
 
 use windrow_sim::rot::{
     self, CLOSED, CRASHES, Case, Damage, Density, Outcome, Plan, Repaired, Script, Specimen,
@@ -9,11 +9,11 @@ use windrow_sim::rot::{
 use windrow_testkit::sweep;
 use windrow_testkit::variant::{VARIANTS, Variant};
 
-/// One pair of sectors of so many changes places.
+/// One pair of sectors in this number changes places.
 const PAIRS_STEP: u64 = 101;
 
-/// A step between cases, `WINDROW_ROT` times as long. Every second case cuts a file and
-/// the one after it flips a bit of it: an even step would meet one of the two only.
+/// Returns a step between cases, `WINDROW_ROT` times as long. Every second case cuts a file and the
+/// one after it flips a bit of it: an even step would run only one of the two.
 fn thinned(step: u64) -> u64 {
     match sweep::number("WINDROW_ROT", 1) {
         1 => step,
@@ -44,7 +44,7 @@ fn check(name: &str, script: &Script, (first, step): (u64, u64)) -> Outcome {
         .unwrap_or_else(|(_, why)| panic!("{name}, {}: {why}", script.name))
         .unwrap_or_default();
     eprintln!("{name}, {}: {outcome:?}", script.name);
-    // A sweep that finds next to nothing has damaged nothing.
+    // A sweep that finds almost nothing has damaged nothing.
     assert!(outcome.refused > count / 100 && outcome.found > count / 100, "{outcome:?}");
     outcome
 }
@@ -65,8 +65,8 @@ fn every_byte_is_guarded_with_partitions() {
     check("partitioned index", &CLOSED.enlarged(), (0, 3));
 }
 
-/// What a preset adds to the bytes: level-0 partitions, SST-logs with epochs, statistics. A
-/// part of the cases each, not the same ones for all.
+/// The bytes that a preset adds: level-0 partitions, SST-logs with epochs, statistics. A part of
+/// the cases for each, not the same part for all.
 #[test]
 fn the_trees_of_every_preset_are_guarded() {
     for (i, (preset, _)) in windrow_plan::preset::PRESETS.iter().enumerate() {

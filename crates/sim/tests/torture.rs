@@ -1,5 +1,5 @@
-//! The real program, killed: 200 times in every change. More of it, and what
-//! needs root, is run by hand: `torture kill|cut|full|limits|small`.
+//! The real program, killed 200 times in every change. Longer runs, and those that need root, are
+//! started by hand: `torture kill|cut|full|limits|small`.
 
 use std::process::{Command, Output};
 
@@ -32,10 +32,10 @@ fn a_lost_log_is_noticed() {
     let _ = std::fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a directory"));
 }
 
-/// Scenario by scenario, as far as that needs no root.
+/// Runs the scenarios one by one, except those that need root.
 #[test]
 fn surroundings_are_survived() {
-    // What a child opens is up to what its parent's threads did: by hand.
+    // Scenarios whose child opens a database depend on the threads of its parent: run by hand.
     for scenarios in [
         "fork-child-drops",
         "fork-child-closes",
@@ -58,7 +58,7 @@ fn surroundings_are_survived() {
     }
 }
 
-/// The canary: what is spoilt before it is judged must be noticed.
+/// The canary: damage before the judgement must be noticed.
 #[test]
 fn a_spoilt_database_is_noticed() {
     let output = torture(&["surroundings", "--scenario", "fork-child-d", "--sabotage"]);
@@ -69,8 +69,8 @@ fn a_spoilt_database_is_noticed() {
     let _ = std::fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a directory"));
 }
 
-/// A short run, without any verdict on speed: no write is refused or lost, and level
-/// 0 has a bound, whatever is damaged next door or short.
+/// A short run, without any verdict on speed: no write is refused or lost, and level 0 has a bound,
+/// whatever is damaged in the other keyspace or in short supply.
 #[test]
 fn damage_in_one_keyspace_is_survived_by_the_others() {
     let output = torture(&["partial", "--rounds", "1", "--seconds", "1"]);
@@ -82,7 +82,7 @@ fn damage_in_one_keyspace_is_survived_by_the_others() {
     eprintln!("{said}");
 }
 
-/// Devices of 8 and 32 MiB, where this may mount them.
+/// Devices of 8 and 32 MiB, if this process may mount them.
 #[test]
 fn a_small_device_is_filled_and_gone_on_from() {
     let output = torture(&["small", "--sizes", "8,32"]);
@@ -92,16 +92,15 @@ fn a_small_device_is_filled_and_gone_on_from() {
     eprintln!("{said}");
 }
 
-/// Descriptors, a second process, read-only opens. Memory is left out: what it
-/// takes depends on how far the load gets, and so on the machine.
+/// Descriptors, a second process, read-only opens. Memory is left out: its use depends on the
+/// progress of the load, and so on the machine.
 #[test]
 fn limits_are_met_with_errors() {
     let output = torture(&["limits", "--rounds", "8", "--seconds", "0"]);
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// A part of the cases of `torture memory` in a small budget, to their end and with
-/// aborts.
+/// A part of the cases of `torture memory` in a small budget, to their end and with aborts.
 #[test]
 fn memory_stays_within_the_budget_and_aborts_lose_nothing() {
     let cases = [
@@ -120,8 +119,8 @@ fn memory_stays_within_the_budget_and_aborts_lose_nothing() {
     }
 }
 
-/// All that a database can be asked for, at the same time, for a minute each: in processes that
-/// are killed, and on threads over a device that fails, fills up and loses its power.
+/// Every operation of a database, at the same time, for a minute each: in processes that are
+/// killed, and on threads over a device that fails, fills up and loses its power.
 #[test]
 fn everything_at_once_loses_nothing() {
     for how in [["--kills", "100000"], ["--threads", "100000"]] {

@@ -1,6 +1,5 @@
-//! `fault`: seeds of the crash harness, as many as are asked for, on all
-//! processors; or its exhaustive loops. At the first failure it ends with the
-//! one line that repeats it.
+//! `fault`: any number of seeds of the crash harness, on all processors; or its exhaustive loops.
+//! At the first failure it ends with the one line that repeats it.
 //!
 //! Owns: arguments, progress, the report. Never does: crash anything itself.
 
@@ -22,7 +21,7 @@ use windrow_testkit::sweep;
 /// Seeds between two lines of progress.
 const CHUNK: u64 = 2_000;
 
-/// Crashes a database on a simulated machine, by seed, and judges what is left.
+/// Crashes a database on a simulated machine, by seed, and judges the remaining files.
 #[derive(Parser)]
 #[command(name = "fault")]
 struct Args {
@@ -93,7 +92,7 @@ impl Args {
     }
 }
 
-/// The names of a list; `none` is the empty one.
+/// Returns the names of a list; `none` is the empty one.
 fn listed(names: &[String]) -> impl Iterator<Item = &str> {
     names.iter().map(String::as_str).filter(|name| *name != "none")
 }
@@ -148,7 +147,7 @@ fn seeds(args: &Args, settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// Seeds run side by side, so the lines come in any order.
+/// Prints a seed's hashes. Seeds run concurrently, so the lines come in any order.
 fn tell_hashes(args: &Args, seed: u64, summary: &Summary) {
     let Summary { trace_hash, events_hash, files_hash, .. } = summary;
     if args.hashes {
@@ -156,13 +155,13 @@ fn tell_hashes(args: &Args, seed: u64, summary: &Summary) {
     }
 }
 
-/// The failure of a seed, made small, with the line that repeats it.
+/// Reports the failure of a seed, shrunk, with the line that repeats it.
 fn report(args: &Args, settings: &Settings, seed: u64, why: &str) -> String {
     let plain = format!("seed {seed}, {why}\nrepeat: {}", repeat_line(seed, settings));
     if args.trace || !args.shrink {
         return plain;
     }
-    // Panics that the search meets again are not worth their lines.
+    // Panics that the search meets again need not be printed.
     std::panic::set_hook(Box::new(|_| {}));
     match crash::run(seed, settings) {
         Ok(_) => format!("{plain}\nwhich it did not do again: the harness is at fault"),

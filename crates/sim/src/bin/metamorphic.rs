@@ -1,8 +1,10 @@
-//! Databases in lockstep under different options, for as many seeds as asked:
-//! `cargo run --release -p windrow-sim --bin metamorphic -- --seeds N [--start S] [--operations K]`.
+//! Databases in lockstep under different options, for any number of seeds: `cargo run --release -p
+//! windrow-sim --bin metamorphic -- --seeds N [--start S] [--operations K]`.
 //!
-//! Prints what was compared; exits non-zero on the first difference, with the
-//! line that repeats it.
+//! Prints the counts of the comparison; exits non-zero on the first difference, with the line that
+//! repeats it.
+//!
+//! Owns: the command line and the report. Never does: compare answers itself.
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
-//! `mutants`: takes the safeguards out of the engine, one at a time, and sees
-//! whether the harnesses notice. Prints a table of what noticed which, and
-//! exits with 1 if a mutant got past all that are there for it.
+//! `mutants`: takes the safeguards out of the engine, one at a time, and checks that the harnesses
+//! notice. Prints a table of the harness that noticed each mutant, and exits with 1 if all
+//! harnesses that guard a safeguard missed its mutant.
 //!
-//! Most mutants are patches, so it is built of a patched copy of the source:
+//! Most mutants are patches, so the program is built from a patched copy of the source:
 //!
 //! ```text
 //! cargo run -p windrow-xtask -- mutants
@@ -28,7 +28,7 @@ const PATCHED: bool = option_env!("WINDROW_MUTANTS_PATCHED").is_some();
 /// Characters of a failure that the table shows.
 const WORDS: usize = 110;
 
-/// Takes safeguards out of the engine and sees who notices.
+/// Takes safeguards out of the engine and checks which harness notices.
 #[derive(Parser)]
 #[command(name = "mutants")]
 struct Args {
@@ -89,7 +89,7 @@ fn described(entry: &Entry) -> String {
     format!("{number:>3} {name} [{promises}; {rule}] {what}{origin}: {}", by.join(", then "))
 }
 
-/// Whether a mutant was noticed: by each harness that is there for it, where that is asked.
+/// Whether a mutant was noticed: by each harness that guards it, if `each` is set.
 fn is_noticed(args: &Args, entry: &Entry) -> bool {
     match args.each {
         false => in_a_process_of_its_own(args, entry, None),
@@ -100,7 +100,8 @@ fn is_noticed(args: &Args, entry: &Entry) -> bool {
     }
 }
 
-/// A mutant may hang or end the process that it is in. Returns whether it was noticed.
+/// Hunts in a process of its own, since a mutant may hang or end it. Returns whether it was
+/// noticed.
 fn in_a_process_of_its_own(args: &Args, entry: &Entry, by: Option<usize>) -> bool {
     let program = std::env::current_exe().expect("the program knows its name");
     let (seeds, number) = (args.seeds.to_string(), entry.number.to_string());
@@ -119,7 +120,7 @@ fn in_a_process_of_its_own(args: &Args, entry: &Entry, by: Option<usize>) -> boo
     row.is_some()
 }
 
-/// One hunt, for the process that waits for it.
+/// Runs one hunt, for the process that waits for it.
 fn alone(args: &Args, number: u32) -> ExitCode {
     // A panic that is caught is part of the row.
     std::panic::set_hook(Box::new(|_| {}));
@@ -140,7 +141,7 @@ fn alone(args: &Args, number: u32) -> ExitCode {
     }
 }
 
-/// The engine as it is passes every harness (or what they notice means nothing).
+/// Checks that the unchanged engine passes every harness (otherwise their findings prove nothing).
 fn is_sound(args: &Args) -> bool {
     let noticed = hunt(None, &Detector::ALL, args.seeds);
     if let Some(caught) = &noticed {

@@ -1,6 +1,5 @@
-//! The full sweep of damages: every bit, length, sector and pair of sectors of
-//! a closed database and of crashed ones, misplaced writes by seed, and
-//! `repair` after the same.
+//! The full sweep of damages: every bit, length, sector and pair of sectors of a closed database
+//! and of crashed ones, misplaced writes by seed, and `repair` after the same damages.
 //!
 //! ```text
 //! cargo run --release -p windrow-sim --bin rot                   # everything of "small"
@@ -8,8 +7,8 @@
 //! cargo run --release -p windrow-sim --bin rot -- --case 12345 --variant lz4 --script closed
 //! ```
 //!
-//! Exits with 1 if a read was wrong, something was missing in silence, or
-//! anything panicked. Owns: the command line and the sums.
+//! Exits with 1 if a read was wrong, an entry was missing in silence, or anything panicked. Owns:
+//! the command line and the sums. Never does: damage or judge a database itself.
 
 #![allow(
     clippy::disallowed_methods,
@@ -28,7 +27,7 @@ use windrow_sim::rot::{
 use windrow_testkit::sweep;
 use windrow_testkit::variant::Variant;
 
-/// Failures that are printed of each sweep.
+/// Failures of each sweep that are printed.
 const SHOWN: u64 = 10;
 
 /// Damages small databases in every way, and reads, verifies and repairs them.
@@ -40,7 +39,7 @@ struct Args {
     /// Image: `closed`, the name of a crash, or `all`.
     #[arg(long, default_value = "all")]
     script: String,
-    /// One damage of so many.
+    /// Checks one damage in this number.
     #[arg(long, default_value_t = 1)]
     part: u64,
     /// Of preallocated zeros, one bit of each byte only.
@@ -49,7 +48,7 @@ struct Args {
     /// Misplaced writes by seed, of each image.
     #[arg(long, default_value_t = 0)]
     misplaced: u64,
-    /// Repairs one damage of so many; 0 repairs none.
+    /// Repairs one damage in this number; 0 repairs none.
     #[arg(long, default_value_t = 0)]
     repair_part: u64,
     /// Checks the damage of this index only, and repairs it.
@@ -57,7 +56,7 @@ struct Args {
     case: Option<u64>,
 }
 
-/// A sum, and how many cases failed.
+/// A sum, and the number of failed cases.
 struct Counted<T> {
     sum: T,
     failed: u64,
@@ -90,7 +89,7 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Every sweep of one image. Returns how many cases failed.
+/// Runs every sweep of one image. Returns the number of failed cases.
 fn run(args: &Args, variant: &Variant, script: &Script) -> Result<u64, String> {
     let specimen = Specimen::new(variant, script)?;
     let density = if args.one_bit_of_zeros { Density::FullButZeros } else { Density::Full };
@@ -125,7 +124,7 @@ fn run(args: &Args, variant: &Variant, script: &Script) -> Result<u64, String> {
     Ok(failed)
 }
 
-/// Checks every case and prints the sums. Returns how many failed.
+/// Checks every case and prints the sums. Returns the number of failed cases.
 fn sweep_all<T: Default + Send + std::fmt::Debug>(
     title: &str,
     count: u64,

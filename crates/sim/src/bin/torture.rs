@@ -1,4 +1,6 @@
 //! The program `torture`: see [`windrow_sim::torture`].
+//!
+//! Owns: the allocator that counts the heap, and the entry point. Never does: run a torture itself.
 
 use clap::Parser;
 use std::process::ExitCode;

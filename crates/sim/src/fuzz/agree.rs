@@ -1,9 +1,9 @@
-//! What files of a directory say of each other, made true: an input whose
-//! files were damaged and given right checksums one by one would else only ever be told that
-//! a length or a uid is not the one that another file remembers.
+//! The uids and lengths that files of a directory record of each other, made to agree. Without
+//! this, an input whose damaged files got right checksums one by one would only ever be refused for
+//! a length or a uid that another file contradicts.
 //!
-//! Owns: where one file names another's uid or length, stated here a second
-//! time from `docs/format/`. Never does: make a file that is named and missing.
+//! Owns: the places where one file records another's uid or length, stated here a second time from
+//! `docs/format/`. Never does: make a file that is named and missing.
 
 use super::memory_file::MemoryFile;
 use super::short_logs::put_wide;
@@ -16,23 +16,23 @@ use windrow_format::current::CURRENT_BYTES;
 use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, Reader};
 use windrow_format::table::FOOTER_BYTES;
 
-/// Tags of the manifest's fields that speak of logs.
+/// Tags of the manifest's fields about logs.
 const WAL_ADDED: u64 = 13;
 const CLEAN_CLOSE: u64 = 15;
 const WAL_SYNCED: u64 = 21;
 
-/// Where CURRENT keeps number and uid of the manifest.
+/// The places in CURRENT of the manifest's number and uid.
 const CURRENT_NUMBER_AT: usize = 20;
 const CURRENT_UID_AT: usize = 28;
 
-/// Where the header of a log keeps its own number, its uid, and number and
-/// durable bytes of the manifest.
+/// The places in a log's header of its own number, its uid, and the number and durable bytes of the
+/// manifest.
 const LOG_NUMBER_AT: usize = 20;
 const LOG_UID_AT: usize = 28;
 const LOG_MANIFEST_AT: usize = 36;
 const LOG_MANIFEST_BYTES_AT: usize = 44;
 
-/// A file as others see it.
+/// The uid and length of a file, which other files record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     uid: FileUid,
@@ -52,13 +52,13 @@ fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     }
 }
 
-/// A table as the manifest sees it.
+/// Returns a table's, as the manifest records them.
 pub(super) fn see_table(bytes: &[u8]) -> Option<Seen> {
     let uid = u64_at(bytes, bytes.len().checked_sub(FOOTER_BYTES)?)?;
     Some(Seen { uid, bytes: bytes.len() as u64 })
 }
 
-/// A log or manifest as others see it, once its header says its number.
+/// Returns a log's or manifest's, after setting the number in its header.
 pub(super) fn see_log(bytes: &mut [u8], number: FileNumber) -> Option<Seen> {
     if bytes.len() < FILE_HEADER_BYTES {
         return None;
@@ -68,7 +68,7 @@ pub(super) fn see_log(bytes: &mut [u8], number: FileNumber) -> Option<Seen> {
     Some(Seen { uid, bytes: bytes.len() as u64 })
 }
 
-/// CURRENT, of the manifest that it names.
+/// Sets the uid in CURRENT to that of the manifest that it names.
 pub(super) fn current(bytes: &mut [u8], manifests: &Files) {
     let number = u64_at(bytes, CURRENT_NUMBER_AT).filter(|_| bytes.len() >= CURRENT_BYTES);
     if let Some(seen) = number.and_then(|number| manifests.get(&number)) {
@@ -76,7 +76,7 @@ pub(super) fn current(bytes: &mut [u8], manifests: &Files) {
     }
 }
 
-/// A manifest, of tables and logs. One that cannot be read stays as it is.
+/// Corrects the records of tables and logs in a manifest. One that cannot be read stays unchanged.
 pub(super) fn manifest(bytes: &mut Vec<u8>, tables: &Files, logs: &Files) {
     _ = records::change(bytes, |records| {
         for field in records.iter_mut().flatten() {
@@ -96,7 +96,7 @@ pub(super) fn manifest(bytes: &mut Vec<u8>, tables: &Files, logs: &Files) {
     });
 }
 
-/// What a field that speaks of a log should say.
+/// Returns the right payload of a field about a log.
 fn of_log((tag, payload): &records::Field, logs: &Files) -> Result<Option<Vec<u8>>> {
     let mut decoder = Decoder::new(payload);
     if !matches!(*tag, WAL_ADDED | CLEAN_CLOSE | WAL_SYNCED) {
@@ -111,13 +111,13 @@ fn of_log((tag, payload): &records::Field, logs: &Files) -> Result<Option<Vec<u8
         out.extend_from_slice(&seen.uid.to_le_bytes());
     }
     let bytes = decoder.varint()?;
-    // A clean close says exactly how long the log is, the others how long at least.
+    // A clean close records the exact length of the log, the other fields a minimum.
     put_varint(&mut out, if *tag == CLEAN_CLOSE { seen.bytes } else { bytes.min(seen.bytes) });
     Ok(Some(out))
 }
 
-/// A log, of the manifest and of older logs: its header and its marks. It
-/// keeps its length.
+/// Corrects the records of the manifest and of older logs in a log: its header and its marks. Its
+/// length stays.
 pub(super) fn log(bytes: &mut [u8], manifests: &Files, logs: &Files) {
     let named = u64_at(bytes, LOG_MANIFEST_AT).and_then(|number| manifests.get(&number));
     if let (Some(seen), Some(said)) = (named, u64_at(bytes, LOG_MANIFEST_BYTES_AT)) {
@@ -130,14 +130,14 @@ pub(super) fn log(bytes: &mut [u8], manifests: &Files, logs: &Files) {
     checksums::log(bytes);
 }
 
-/// Where the payloads of marks of one fragment are.
+/// Returns the places of the payloads of marks that have one fragment.
 fn marks(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>> {
     let mut reader = Reader::open(MemoryFile::open(bytes.to_vec()), LogKind::Wal, None)?;
     let mut found = Vec::new();
     while let Some(record) = reader.next()? {
         let end = record.end as usize;
         let range = end - record.payload.len()..end;
-        // In one of several fragments there are headers in between.
+        // A record of several fragments has headers in between.
         if record.class == Class::Mark && bytes.get(range.clone()) == Some(record.payload) {
             found.push(range);
         }
@@ -145,8 +145,8 @@ fn marks(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>> {
     Ok(found)
 }
 
-/// A mark: pairs of number and bytes, the manifest's first. A smaller number
-/// of bytes is written as wide as the larger one was.
+/// Corrects a mark: pairs of number and bytes, the manifest's first. A smaller number of bytes is
+/// written as wide as the larger one was.
 fn mark(payload: &mut [u8], manifests: &Files, logs: &Files) {
     let mut at = 0;
     let mut files = manifests;

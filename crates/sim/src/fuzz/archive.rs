@@ -1,8 +1,7 @@
 //! A whole directory as one input: a byte of flags, then the files, each with
 //! its kind, a number, its length and its bytes.
 //!
-//! Owns: that little format, in which every input is some directory. Never
-//! does: open the database.
+//! Owns: that format, in which every input is some directory. Never does: open the database.
 
 use super::agree::{self, Files};
 use super::checksums;
@@ -12,41 +11,41 @@ use windrow_env::testing::CrashFs;
 use windrow_format::log::FILE_HEADER_BYTES;
 use windrow_format::names::{self, FileKind};
 
-/// Flag: every checksum is checked when the database is opened.
+/// Flag: the open checks every checksum.
 pub const VERIFY_ON_OPEN: u8 = 1;
 
-/// Flag: it is opened for reading only.
+/// Flag: the open is read-only.
 pub const READ_ONLY: u8 = 2;
 
-/// Flag: it is made where there is none.
+/// Flag: the open makes a missing database.
 pub const CREATE: u8 = 4;
 
-/// Flag: besides, a copy of it is repaired, and opened then.
+/// Flag: a copy of the directory is repaired and opened in addition.
 pub const REPAIR: u8 = 8;
 
-/// What is left of the flags picks the options.
+/// The remaining bits of the flags select the options.
 pub const VARIANT_SHIFT: u32 = 4;
 
 /// Bytes before a file's own: kind, number, length.
 const HEAD_BYTES: usize = 5;
 
-/// Zeros that stay behind what a log holds.
+/// Zeros that are kept behind the contents of a log.
 const BLANK_BYTES: usize = 64;
 
-/// Numbers that a byte at the end of its range stands for: where counters overflow.
+/// Numbers for the last values of the number's byte: counters overflow there.
 const NUMBERS: [u64; 4] = [999_999, 1 << 32, u64::MAX - 1, u64::MAX];
 
 /// The files of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
-    /// What the test does with the directory.
+    /// The uses of the directory by the test.
     pub flags: u8,
     /// Kind, number and bytes of each file.
     pub files: Vec<(u8, u8, Vec<u8>)>,
 }
 
 impl Archive {
-    /// Takes an input apart. A length beyond its end stands for what is left.
+    /// Parses an input. A length beyond its end means all the rest.
     pub fn parse(input: &[u8]) -> Archive {
         let (&flags, mut rest) = input.split_first().unwrap_or((&0, &[]));
         let mut files = Vec::new();
@@ -59,7 +58,7 @@ impl Archive {
         Archive { flags, files }
     }
 
-    /// The input that [`Archive::parse`] takes apart into this.
+    /// Returns the input that [`Archive::parse`] parses as this.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![self.flags];
         for (kind, number, bytes) in &self.files {
@@ -70,7 +69,7 @@ impl Archive {
         out
     }
 
-    /// The files of a directory. The lock file holds nothing.
+    /// Returns the files of a directory. The lock file is empty.
     pub fn of(fs: &CrashFs, dir: &Path, flags: u8) -> Archive {
         let mut files = Vec::new();
         for name in fs.files(dir) {
@@ -82,14 +81,14 @@ impl Archive {
         Archive { flags, files }
     }
 
-    /// The bytes of the manifest, if there is one.
+    /// Returns the bytes of the manifest, if there is one.
     pub fn manifest_mut(&mut self) -> Option<&mut Vec<u8>> {
         let found = |kind: u8| kind_of(kind) == Some(FileKind::Manifest);
         self.files.iter_mut().find(|(kind, _, _)| found(*kind)).map(|(_, _, bytes)| bytes)
     }
 
-    /// Cuts most of the preallocated space off logs, which says nothing. Some
-    /// stays: the last record may end in zeros, and blank space follows it.
+    /// Cuts off most of the preallocated space of logs, which has no contents. Some stays: the last
+    /// record may end in zeros, and blank space follows it.
     pub fn shorten_logs(&mut self) {
         for (_, _, bytes) in self.of_kind(FileKind::Wal) {
             let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
@@ -97,7 +96,8 @@ impl Archive {
         }
     }
 
-    /// Recomputes the checksums of every file, and what files say of each other.
+    /// Recomputes the checksums of every file, and the uids and lengths that files record of each
+    /// other.
     pub fn recompute_checksums(&mut self) {
         let (mut tables, mut logs, mut manifests) = (Files::new(), Files::new(), Files::new());
         for (kind, number, bytes) in &mut self.files {
@@ -113,7 +113,7 @@ impl Archive {
             };
             files.extend(seen.map(|seen| (number, seen)));
         }
-        // The manifest may change its length by this, which logs tell of; logs keep theirs.
+        // This may change the manifest's length, which logs record; logs keep theirs.
         for (_, number, bytes) in self.of_kind(FileKind::Manifest) {
             checksums::log(bytes);
             agree::manifest(bytes, &tables, &logs);
@@ -133,14 +133,14 @@ impl Archive {
         self.files.iter_mut().filter(move |file| kind_of(file.0) == Some(kind))
     }
 
-    /// Adds a file of one byte and of the largest number there is.
+    /// Adds a file of one byte with the largest number.
     pub fn add_last(&mut self, kind: FileKind) {
         let kind = KINDS.iter().position(|&k| k == Some(kind)).expect("a kind that archives know");
         let at_end = NUMBERS.len() as u8 - 1;
         self.files.push((kind as u8, u8::MAX - at_end, vec![0]));
     }
 
-    /// Puts the files into a directory, durable.
+    /// Writes the files into a directory, durably.
     pub fn write(&self, fs: &CrashFs, dir: &Path) {
         for (kind, number, bytes) in &self.files {
             let number = file_number(*number);
@@ -157,7 +157,7 @@ impl Archive {
     }
 }
 
-/// What a kind's byte stands for, by its place; `None` for a stranger's file.
+/// The kind of a file, by its byte; `None` for a stranger's file.
 const KINDS: [Option<FileKind>; 6] = [
     Some(FileKind::Current),
     Some(FileKind::Manifest),

@@ -1,5 +1,7 @@
-//! One block of a table, apart from its file: no index need lead to it, so
-//! that bytes may come and go. The first byte is its tag (kind and codec).
+//! Fuzz target: one block of a table, apart from its file. No index need lead to it, so bytes may
+//! be inserted and removed. The first byte is its tag (kind and codec).
+//!
+//! Owns: the reads of a block. Never does: read a table's file (`table.rs` does).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use windrow_format::table::{
 const UID: u64 = 7;
 const OFFSET: u64 = 28;
 
-/// Keys that are looked for; the first bytes of the input are another.
+/// Keys that are searched; the first bytes of the input are another.
 const KEYS: [&[u8]; 3] = [b"", b"key", b"\xff\xff"];
 
 pub(super) fn run(input: &[u8]) -> bool {

@@ -1,10 +1,9 @@
-//! Recomputed checksums: damaged bytes with the checksums they would have had if
-//! somebody had meant them. Without this a fuzzer only ever learns that a
-//! checksum fails, and what parses the bytes behind it is never asked.
+//! Recomputed checksums: damaged bytes with valid checksums. Without this a fuzzer only ever finds
+//! that a checksum fails, and the parser behind it is never reached.
 //!
-//! Owns: where each format keeps its checksums, uids and lengths, stated here
-//! a second time from `docs/format/`. Never does: change what the checksums
-//! cover, but for the uid and length that seed them.
+//! Owns: the places of checksums, uids and lengths in each format, stated here a second time from
+//! `docs/format/`. Never does: change bytes that the checksums cover, except for the uid and length
+//! that seed them.
 
 use super::memory_file::MemoryFile;
 use super::short_logs;
@@ -19,12 +18,12 @@ use windrow_format::table::{
     Locate, Table, decode_block,
 };
 
-/// Where the version is in a log's header, and that of logs with short headers.
+/// The place of the version in a log's header, and the version of logs with short headers.
 const LOG_VERSION_AT: usize = 8;
 const SHORT_VERSION: u32 = 2;
-/// Where the uid is in a log's header.
+/// The place of the uid in a log's header.
 const LOG_UID_AT: usize = 28;
-/// Where it is in a fragment's.
+/// The place of the uid in a fragment.
 const FRAGMENT_UID_AT: usize = 16;
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -41,8 +40,7 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// Runs `read` on the bytes as they are, and with recomputed checksums where that
-/// changes them.
+/// Runs `read` on the unchanged bytes, and on bytes with recomputed checksums if those differ.
 pub(super) fn raw_and_recomputed(
     input: &[u8],
     recompute: impl FnOnce(&mut Vec<u8>),
@@ -57,7 +55,7 @@ pub(super) fn raw_and_recomputed(
     read(recomputed) || as_it_is
 }
 
-/// CURRENT: a checksum over all before it.
+/// Recomputes CURRENT's checksum, over all bytes before it.
 pub fn current(bytes: &mut [u8]) {
     if let Some(covered) = bytes.get(..CURRENT_BYTES - 4) {
         let crc = crc32c(covered);
@@ -65,8 +63,8 @@ pub fn current(bytes: &mut [u8]) {
     }
 }
 
-/// A log or manifest: its header, and header and payload of every fragment.
-/// A fragment whose length leads nowhere ends where the next one begins.
+/// Recomputes those of a log or manifest: its header, and header and payload of every fragment. A
+/// fragment whose length leads nowhere ends where the next one begins.
 pub fn log(bytes: &mut [u8]) {
     let Some(covered) = bytes.get(..FILE_HEADER_BYTES - 4) else { return };
     let crc = crc32c(covered);
@@ -75,7 +73,7 @@ pub fn log(bytes: &mut [u8]) {
     if u32_at(bytes, LOG_VERSION_AT) == Some(SHORT_VERSION) {
         return short_logs::recompute(bytes, uid);
     }
-    // Where the header's was changed, the fragments still carry the one before.
+    // The header's uid may have been changed; the fragments still have the old one.
     let before = u64_at(bytes, FILE_HEADER_BYTES + FRAGMENT_UID_AT).unwrap_or(uid);
     let mut at = FILE_HEADER_BYTES;
     while at + FRAGMENT_HEADER_BYTES <= bytes.len() {
@@ -86,7 +84,8 @@ pub fn log(bytes: &mut [u8]) {
     }
 }
 
-/// Recomputes those of the fragment at `at`, whose successor has one of these uids; gives its end.
+/// Recomputes those of the fragment at `at`, whose successor has one of these uids; returns its
+/// end.
 fn fragment(bytes: &mut [u8], at: usize, uid: FileUid, before: FileUid) -> usize {
     let of_both = [uid, before];
     let payload_at = at + FRAGMENT_HEADER_BYTES;
@@ -115,7 +114,7 @@ fn begins_or_ends(bytes: &[u8], at: usize, uids: [FileUid; 2]) -> bool {
     carries(bytes, at, uids) || bytes.get(at..).is_some_and(preallocated)
 }
 
-/// A table: header, footer, every block that its index leads to.
+/// Recomputes those of a table: header, footer, every block that its index leads to.
 pub fn table(bytes: &mut [u8]) {
     let Some(footer_at) = bytes.len().checked_sub(FOOTER_BYTES) else { return };
     let Some(uid) = u64_at(bytes, footer_at).filter(|_| footer_at >= HEADER_BYTES) else { return };
@@ -136,7 +135,7 @@ pub fn table(bytes: &mut [u8]) {
     data_blocks(bytes, uid);
 }
 
-/// Recomputes those of what the index leads to, where the meta blocks make sense.
+/// Recomputes those of the blocks that the index leads to, if the meta blocks are valid.
 fn data_blocks(bytes: &mut [u8], uid: FileUid) {
     let file_bytes = bytes.len() as u64;
     let file = MemoryFile::open(bytes.to_vec());
@@ -178,7 +177,7 @@ fn range(bytes: &[u8], handle: BlockHandle) -> Option<std::ops::Range<usize>> {
     (end <= bytes.len() && handle.bytes as usize >= BLOCK_TRAILER_BYTES).then_some(offset..end)
 }
 
-/// A block of a table: the checksum at its end.
+/// Recomputes the checksum at the end of a table's block.
 pub fn block(bytes: &mut [u8], uid: FileUid, handle: BlockHandle) {
     if let Some(range) = range(bytes, handle) {
         let crc_at = range.end - 4;
@@ -194,7 +193,7 @@ mod tests {
         Class, FileHeader, LogKind, Place, Reader, encode_file_header, frame,
     };
 
-    /// A log of three records, and where each begins.
+    /// Makes a log of three records. Returns it with the place of each.
     fn log_of(kind: LogKind) -> (Vec<u8>, Vec<usize>) {
         let header = FileHeader {
             kind,

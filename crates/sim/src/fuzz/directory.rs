@@ -1,4 +1,7 @@
-//! A whole directory: opened, read, written to, closed, opened again; and repaired.
+//! Fuzz target: a whole directory, which is opened, read, written to, closed, opened again; and
+//! repaired.
+//!
+//! Owns: the sequence of uses. Never does: judge the contents.
 
 use super::archive::{Archive, CREATE, READ_ONLY, REPAIR, VARIANT_SHIFT, VERIFY_ON_OPEN};
 use super::checksums::raw_and_recomputed;
@@ -9,8 +12,8 @@ use windrow_env::testing::{CrashFs, Handles, env};
 use windrow_testkit::variant::Variant;
 use windrow_testkit::world::DIR;
 
-/// Most entries that a scan reads of a keyspace: damaged bytes may stand for
-/// many, and each is read as the first are.
+/// The most entries that a scan reads of a keyspace: damaged bytes may mean many entries, and each
+/// is read like the first.
 const ENTRIES_MAX: usize = 1_000;
 
 pub(super) fn run(input: &[u8]) -> bool {
@@ -32,7 +35,7 @@ fn use_directory(archive: &Archive) -> bool {
         let options = options(&handles, handles.fs.clone(), archive.flags);
         if repair(DIR, options).is_ok() {
             handles.jobs.discard();
-            // What repair accepts may still hold damaged blocks.
+            // A database that repair accepts may still have damaged blocks.
             _ = open_and_use(&handles, handles.fs.clone(), archive.flags & !READ_ONLY);
         }
     }
@@ -58,7 +61,7 @@ fn open_and_use(handles: &Handles, fs: CrashFs, flags: u8) -> Result<()> {
     drop(db);
     used?;
     closed?;
-    // What was written by this open must be readable by the next.
+    // The next open must be able to read the writes of this one.
     let db = Db::open_with(DIR, options(handles, fs, flags))?;
     read(&db)?;
     db.close()
@@ -80,8 +83,8 @@ fn read(db: &Db) -> Result<()> {
     Ok(())
 }
 
-/// Everything that reads or rewrites what the directory held. Each part is
-/// tried whatever became of the others.
+/// Runs every operation that reads or rewrites the directory's contents, each of them even if
+/// others failed.
 fn use_database(db: &Db) -> Result<()> {
     let mut outcomes = vec![read(db)];
     let mut batch = Batch::new();

@@ -1,9 +1,9 @@
-//! Numbers at their ends: a small database whose manifest holds, in one field
-//! at a time, a value that no counting reaches.
+//! Numbers at their limits: a small database whose manifest has, in one field at a time, a value
+//! that no counting reaches.
 //!
-//! What a mutator of bytes finds late (ten bytes of a varint, and the lengths
-//! around them, must change at once) is a short list when the fields are
-//! known. Never does: know what the reader should answer.
+//! A mutator of bytes finds these late, since the ten bytes of a varint and the lengths around them
+//! must change at once. With known fields they are a short list. Owns: the values, and the fields
+//! that they are set in. Never does: know the right answer of the reader.
 
 use super::archive::Archive;
 use super::records::{self, Field};
@@ -16,14 +16,14 @@ use windrow_plan::tree::{Edit, File};
 /// Values that a field is set to.
 const VALUES: [u64; 6] = [0, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 62, u64::MAX];
 
-/// Tags of the manifest's fields that hold a number or two, and how many.
+/// Tags of the manifest's fields with one or two numbers, and how many.
 const NUMBERS: [(u64, usize); 8] =
     [(7, 1), (9, 1), (11, 2), (13, 2), (15, 2), (17, 1), (20, 1), (21, 2)];
 
-/// Tag of the field whose second number is behind a uid.
+/// Tag of the field whose second number follows a uid.
 const WAL_ADDED: u64 = 13;
 
-/// What of a table is a number.
+/// The numbers of a table's metadata.
 const OF_FILES: [fn(&mut File, u64); 14] = [
     |file, value| file.number = value,
     |file, value| file.uid = value,
@@ -41,7 +41,7 @@ const OF_FILES: [fn(&mut File, u64); 14] = [
     |file, value| file.hotness = value,
 ];
 
-/// What of an edit is a number.
+/// The numbers of an edit.
 const OF_EDITS: [fn(&mut Edit, u64); 4] = [
     |edit, value| edit.next_epoch = Some(value),
     |edit, value| edit.flushed_through = Some(value),
@@ -49,7 +49,7 @@ const OF_EDITS: [fn(&mut Edit, u64); 4] = [
     |edit, value| edit.cursors.push((value as u32, Some(b"k".to_vec()))),
 ];
 
-/// Inputs of target `directory`, each with what was set, from one that is sound.
+/// Makes inputs of target `directory` from a sound one, each with the number that was set.
 ///
 /// # Errors
 /// If its manifest cannot be read.
@@ -81,8 +81,7 @@ pub fn of(archive: &Archive) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// What fuzzing and these lists found, kept apart by name: numbers at which a
-/// counter wrapped.
+/// Returns the inputs at which fuzzing and these lists once found a wrapping counter, by name.
 ///
 /// # Errors
 /// As [`of`].
@@ -103,7 +102,7 @@ pub fn found(archive: &Archive) -> Result<Vec<(&'static str, Vec<u8>)>> {
     ])
 }
 
-/// The archive whose manifest ends with a record of one field of numbers.
+/// Returns the archive with a record of one field of numbers at the end of its manifest.
 fn with_field(archive: &Archive, tag: u64, numbers: &[u64]) -> Result<Vec<u8>> {
     let mut payload = Vec::new();
     for (i, &number) in numbers.iter().enumerate() {
@@ -118,14 +117,14 @@ fn with_field(archive: &Archive, tag: u64, numbers: &[u64]) -> Result<Vec<u8>> {
     })
 }
 
-/// The archive with every edit of a tree in its manifest changed.
+/// Returns the archive with every edit of a tree in its manifest changed.
 fn with_edits(archive: &Archive, change: &dyn Fn(&mut Edit)) -> Result<Vec<u8>> {
     rewritten(archive, |records| {
         records.iter_mut().flatten().try_for_each(|field| records::change_edit(field, change))
     })
 }
 
-/// The archive with the records of its manifest changed.
+/// Returns the archive with the records of its manifest changed.
 fn rewritten(
     archive: &Archive,
     change: impl FnOnce(&mut Vec<Vec<Field>>) -> Result<()>,

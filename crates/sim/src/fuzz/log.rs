@@ -1,4 +1,6 @@
-//! A write-ahead log: every record, and every operation of every batch.
+//! Fuzz target: a write-ahead log, every record of it, and every operation of every batch.
+//!
+//! Owns: the reads of a log. Never does: replay it into a database (`directory.rs` does).
 
 use super::checksums::{self, raw_and_recomputed};
 use super::memory_file::MemoryFile;

@@ -1,5 +1,8 @@
-//! A manifest: every record, folded into the trees it tells of, and those
-//! written and read once more.
+//! Fuzz target: a manifest, every record of it folded into trees, and those written and read once
+//! more.
+//!
+//! Owns: the file for the reader. Never does: fold a record itself; the engine's `refold_manifest`
+//! does.
 
 use super::checksums::{self, raw_and_recomputed};
 use std::path::Path;
@@ -9,7 +12,7 @@ use windrow_format::names;
 use windrow_testkit::variant::VARIANTS;
 use windrow_testkit::world::DIR;
 
-/// Where the number is in the header: the name that the file goes by.
+/// The place of the number in the header: the file's name has the same number.
 const NUMBER_AT: usize = 20;
 
 pub(super) fn run(input: &[u8]) -> bool {

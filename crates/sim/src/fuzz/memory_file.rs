@@ -1,4 +1,6 @@
-//! A file whose bytes are an input: for readers that need no file system.
+//! A file whose bytes are an input, for readers that need no file system.
+//!
+//! Owns: the bytes. Never does: write.
 
 use std::path::Path;
 use std::sync::Arc;

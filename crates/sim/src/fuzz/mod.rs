@@ -1,14 +1,12 @@
-//! Any bytes as any file (P22): what a reader of bytes from disk is asked, one
-//! target for each, and what it may take.
+//! Arbitrary bytes as any file (P22): one target for each reader of bytes from disk, and the memory
+//! that it may use.
 //!
-//! A target is a plain function of the input. libFuzzer calls it (`fuzz/`),
-//! and so does `cargo test`, with every input of `corpora/`. Whatever the
-//! bytes, a reader answers with what it read or an error: it does not panic,
-//! abort or hang, and takes memory only in proportion to the input.
+//! A target is a plain function of the input. libFuzzer calls it (`fuzz/`), and so does
+//! `cargo test`, with every input of `corpora/`. For any bytes, a reader answers with its result or
+//! an error: it does not panic, abort or hang, and uses memory only in proportion to the input.
 //!
-//! Owns: the list of targets, their bounds, and the count of what a run
-//! allocates. Never does: mutate inputs (libFuzzer does) or judge what damaged
-//! bytes should have meant (`flip` does).
+//! Owns: the list of targets, their bounds, and the count of a run's allocations. Never does:
+//! mutate inputs (libFuzzer does) or judge the meaning of damaged bytes (`rot` does).
 
 pub mod archive;
 pub mod checksums;
@@ -30,28 +28,27 @@ mod table;
 use peak_alloc::PeakAlloc;
 use std::path::PathBuf;
 
-/// One kind of bytes, and the reader it is given to.
+/// One kind of bytes, and its reader.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name: of its program, and of its directory in `corpora/`.
+    /// The name of its program, and of its directory in `corpora/`.
     pub name: &'static str,
-    /// Longest input that is worth its time, in bytes.
+    /// The longest input that is worth its time, in bytes.
     pub input_bytes_max: usize,
-    /// Bytes a run may allocate at once: so many for each byte of the input,
-    /// and so many at any rate.
+    /// Bytes that a run may have allocated at once: per byte of the input, and in any case.
     pub memory: (usize, usize),
-    /// Runs an input. Says whether it was accepted to its end, as it was or with recomputed checksums.
+    /// Runs an input. Returns whether it was accepted to its end, unchanged or with recomputed
+    /// checksums.
     pub run: fn(&[u8]) -> bool,
 }
 
-/// A compressed block may become 255 times its size, and is held twice at most.
+/// A compressed block may grow to 255 times its size, and is in memory twice at most.
 const PER_BYTE: usize = 2 * 256;
 
 /// A log is read through a window, a block has some slack.
 const READER_BYTES: usize = 1 << 20;
 
-/// An open database: memtables' first chunks, its simulated machine, and a
-/// model of what is in it.
+/// An open database: memtables' first chunks, its simulated machine, and a model of its contents.
 const DATABASE_BYTES: usize = 48 << 20;
 
 /// Every target.
@@ -100,25 +97,25 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// The target of a name.
+/// Returns the target of a name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
 
 impl Target {
-    /// Where its inputs are kept.
+    /// Returns the directory of its inputs.
     pub fn corpus(&self) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpora").join(self.name)
     }
 
-    /// Bytes a run of an input of this length may allocate at once.
+    /// Returns the bytes that a run of an input of this length may have allocated at once.
     pub fn memory_bytes_max(&self, input_bytes: usize) -> usize {
         let (per_byte, always) = self.memory;
         per_byte.saturating_mul(input_bytes).saturating_add(always)
     }
 
-    /// Runs an input and counts what it allocates. `memory` is the global
-    /// allocator of this program, and nothing else runs meanwhile.
+    /// Runs an input and counts its allocations. `memory` is the global allocator of this program,
+    /// and nothing else runs meanwhile.
     ///
     /// # Panics
     /// If the input takes more than its share of memory, or breaks its reader.

@@ -1,4 +1,6 @@
-//! Operations against the model: six bytes are one operation, whatever they are.
+//! Fuzz target: operations against the model. Any six bytes are one operation.
+//!
+//! Owns: the meaning of the bytes. Never does: compose or judge an operation (`testkit` does).
 
 use windrow_testkit::cases::{self, Switching};
 use windrow_testkit::compose::Raw;

@@ -1,4 +1,7 @@
-//! Settings as text: what is accepted prints to what is read as the same.
+//! Fuzz target: settings as text. Accepted settings must be equal to those read from their printed
+//! text.
+//!
+//! Owns: that check. Never does: open a database.
 
 use windrow::{Options, Settings};
 use windrow_plan::Policy;

@@ -1,8 +1,8 @@
-//! The records of a manifest taken out, changed, and put back with lengths,
-//! offsets and checksums as they must then be.
+//! The records of a manifest: taken out, changed, and put back with new lengths, offsets and
+//! checksums.
 //!
-//! Owns: rewriting a manifest whose records are sound. Never does: know what
-//! the engine makes of the result.
+//! Owns: rewriting a manifest whose records are sound. Never does: know how the engine reads the
+//! result.
 
 use super::memory_file::MemoryFile;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
@@ -12,18 +12,17 @@ use windrow_format::log::{
 };
 use windrow_plan::tree::Edit;
 
-/// Tag of the manifest's field that holds an edit of a tree.
+/// Tag of the manifest's field for an edit of a tree.
 const KEYSPACE_EDIT: u64 = 5;
 
 /// A field of a record: its tag and its payload.
 pub(super) type Field = (u64, Vec<u8>);
 
-/// Changes the records of a manifest. What lies behind the last sound record
-/// stays behind it.
+/// Changes the records of a manifest. Bytes behind the last sound record stay behind it.
 ///
 /// # Errors
-/// If the manifest cannot be read, or a record is no list of fields; it is
-/// then as it was.
+/// If the manifest cannot be read, or a record is no list of fields; the manifest is then
+/// unchanged.
 pub(super) fn change(
     manifest: &mut Vec<u8>,
     change: impl FnOnce(&mut Vec<Vec<Field>>) -> Result<()>,
@@ -72,7 +71,7 @@ fn bytes_of(record: &[Field]) -> Vec<u8> {
     out
 }
 
-/// Changes the edit of a tree in a field that holds one.
+/// Changes the edit of a tree in a field that has one.
 ///
 /// # Errors
 /// If the edit cannot be read.

@@ -1,8 +1,8 @@
-//! What fuzzing starts from: the files of small real databases, of several
-//! presets and codecs, closed and killed.
+//! The seeds of fuzzing: the files of small real databases, of several presets and codecs, closed
+//! and killed.
 //!
-//! Owns: which databases, and how each becomes an input of each target. Never
-//! does: write files (`tests/corpora.rs` does, when asked to).
+//! Owns: the list of databases, and how each becomes an input of each target. Never does: write
+//! files (`tests/corpora.rs` does, when asked to).
 
 use super::archive::{Archive, CREATE, REPAIR};
 use super::extremes;
@@ -19,10 +19,10 @@ use windrow_testkit::text;
 use windrow_testkit::variant::{POLICIES, VARIANTS, Variant};
 use windrow_testkit::world::{DIR, World};
 
-/// An input: of which target, by what name, and its bytes.
+/// An input: its target, its name, and its bytes.
 pub type Seed = (&'static str, String, Vec<u8>);
 
-/// Every kind of entry, in two keyspaces and a few tables; as small as it gets.
+/// Every kind of entry, in two keyspaces and a few tables; as small as possible.
 const CONTENTS: &str = "
 keyspace sum operator:add
 put a 1
@@ -48,7 +48,7 @@ delete_range c..d
 merge @sum m i:8
 ";
 
-/// A table of keys so long that a small partition holds few of them.
+/// The number of keys of a table; they are so long that a small partition has few of them.
 const LONG_KEYS: u64 = 24;
 
 const NAMES: [&str; 6] =
@@ -58,7 +58,7 @@ fn variant(name: &str) -> Result<&'static Variant, String> {
     VARIANTS.iter().find(|v| v.name == name).ok_or_else(|| format!("no variant {name}"))
 }
 
-/// The seeds of every target.
+/// Makes the seeds of every target.
 ///
 /// # Errors
 /// If a database cannot be made.
@@ -94,7 +94,7 @@ pub fn all() -> Result<Vec<Seed>, String> {
     Ok(seeds)
 }
 
-/// The directory of a small database.
+/// Makes the directory of a small database.
 fn directory(
     variant: &'static Variant,
     contents: &str,
@@ -121,23 +121,23 @@ fn directory(
     if closed {
         database.db().close().map_err(|e| e.to_string())?;
     }
-    // A killed one leaves what it had written at this moment.
+    // A killed database leaves the bytes that it had written at this moment.
     let fs = handles.fs.fork();
     drop(database);
     handles.jobs.discard();
     let mut archive = Archive::of(&fs, Path::new(DIR), flags(seed));
     archive.shorten_logs();
-    // The manifest knows how long the logs were.
+    // The manifest records how long the logs were.
     archive.recompute_checksums();
     Ok(archive)
 }
 
-/// Both ways of opening, with and without a check and a repair.
+/// Returns the flags: both ways of opening, with and without a check and a repair.
 fn flags(seed: u8) -> u8 {
     seed << 4 | [0, 1, 8, 9, 4, 12][usize::from(seed) % 6]
 }
 
-/// The single files of a directory as inputs.
+/// Makes inputs of the single files of a directory.
 fn files(archive: &Archive, name: &str, closed: bool, seeds: &mut Vec<Seed>) -> Result<(), String> {
     let (_, handles) = env(1);
     archive.write(&handles.fs, Path::new(DIR));
@@ -150,7 +150,7 @@ fn files(archive: &Archive, name: &str, closed: bool, seeds: &mut Vec<Seed>) -> 
             Some((FileKind::Manifest, number)) => {
                 seeds.push(("manifest", format!("{name}-{number}"), bytes));
             }
-            // One state's tables will do.
+            // The tables of one state are enough.
             Some((FileKind::Table, number)) if closed => {
                 let name = format!("{name}-{number}");
                 for (i, block) in blocks(&bytes)?.into_iter().enumerate() {
@@ -164,7 +164,7 @@ fn files(archive: &Archive, name: &str, closed: bool, seeds: &mut Vec<Seed>) -> 
     Ok(())
 }
 
-/// The blocks of a table as inputs: tag first.
+/// Returns the blocks of a table as inputs: tag first.
 fn blocks(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let uid_at = bytes.len() - FOOTER_BYTES;
     let uid = bytes[uid_at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
@@ -188,7 +188,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
             index.next();
         }
     }
-    // What lies behind the last of them is tombstones, filter, index, properties.
+    // Behind the last of them are tombstones, filter, index, properties.
     for part in 0..4 {
         let at = uid_at + 16 + part * 12;
         let offset = u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
@@ -215,7 +215,7 @@ fn partition_index(
     IndexIter::new(Arc::new(block), KeyOrder::Bytewise).map_err(|e| e.to_string())
 }
 
-/// Forty operations under a variant.
+/// Makes forty operations under a variant.
 fn operations(variant: u8) -> Vec<u8> {
     let mut rng = Rng::new(u64::from(variant));
     let mut bytes = vec![variant, variant, 0, 0, 0, 0];

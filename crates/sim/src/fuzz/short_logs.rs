@@ -1,8 +1,8 @@
 //! Recomputed checksums of a log with short headers.
 //!
-//! Owns: where such a log keeps its checksums and lengths, stated here a second time from
-//! `docs/format/`. Never does: change what the checksums cover, but for a length that leads
-//! nowhere.
+//! Owns: the places of checksums and lengths in such a log, stated here a second time from
+//! `docs/format/`. Never does: change bytes that the checksums cover, except for a length that
+//! leads nowhere.
 
 use std::ops::Range;
 use windrow_base::FileUid;
@@ -10,17 +10,17 @@ use windrow_base::coding::get_varint;
 use windrow_env::checksum::checksum;
 use windrow_format::log::FILE_HEADER_BYTES;
 
-/// In a header: the payload's checksum, class and fragment, and the payload's length, behind
-/// which is the distance to what was durable.
+/// Places in a header: the payload's checksum, class and fragment, and the payload's length. The
+/// distance to the durable part follows the length.
 const PAYLOAD_CRC_AT: usize = 4;
 const KIND_AT: usize = 8;
 const LEN_AT: usize = 9;
 
-/// Most bytes of a header.
+/// The most bytes of a header.
 const HEADER_BYTES_MAX: usize = 24;
 
-/// Header and payload of every fragment. One whose length leads nowhere ends where the next
-/// one begins that is sound.
+/// Recomputes header and payload of every fragment. One whose length leads nowhere ends where the
+/// next sound one begins.
 pub(super) fn recompute(bytes: &mut [u8], uid: FileUid) {
     let mut at = FILE_HEADER_BYTES;
     while at < bytes.len() && !is_blank(bytes, at) {
@@ -28,7 +28,7 @@ pub(super) fn recompute(bytes: &mut [u8], uid: FileUid) {
     }
 }
 
-/// Recomputes those of the fragment at `at`; gives where the next one begins.
+/// Recomputes those of the fragment at `at`; returns the place of the next one.
 fn fragment(bytes: &mut [u8], at: usize, uid: FileUid) -> usize {
     let Some((payload_at, stored, len_width)) = header(bytes, at) else {
         return next(bytes, at + 1, uid);
@@ -46,7 +46,7 @@ fn fragment(bytes: &mut [u8], at: usize, uid: FileUid) -> usize {
     end
 }
 
-/// Where the payload begins, its length, and how many bytes say the length, if there may be a
+/// Returns the place of the payload, its length, and the width of that length, if there may be a
 /// header.
 fn header(bytes: &[u8], at: usize) -> Option<(usize, usize, usize)> {
     bytes.get(at + KIND_AT).filter(|kind| **kind >= 0x80)?;
@@ -56,7 +56,7 @@ fn header(bytes: &[u8], at: usize) -> Option<(usize, usize, usize)> {
     Some((back_at + back_width, usize::try_from(len).ok()?, len_width))
 }
 
-/// Where the next header begins whose checksum holds; else the end.
+/// Returns the place of the next header whose checksum holds; else the end.
 fn next(bytes: &[u8], from: usize, uid: FileUid) -> usize {
     let is_sound = |&at: &usize| {
         header(bytes, at).is_some_and(|(payload_at, ..)| {
@@ -77,7 +77,7 @@ fn is_blank(bytes: &[u8], at: usize) -> bool {
     bytes[at..].iter().take(HEADER_BYTES_MAX).all(|&b| b == 0)
 }
 
-/// A varint that fills its place.
+/// Writes a varint that fills its place.
 pub(super) fn put_wide(place: &mut [u8], mut value: u64) {
     let last = place.len() - 1;
     for (i, byte) in place.iter_mut().enumerate() {

@@ -1,5 +1,7 @@
-//! A table: opened, verified, and read entry by entry, whatever `verify` says
-//! of it: readers meet tables that nobody has verified.
+//! Fuzz target: a table, which is opened, verified, and read entry by entry even if `verify` finds
+//! damage: readers meet tables that were never verified.
+//!
+//! Owns: the walk through a table. Never does: rely on `verify`.
 
 use super::checksums::{self, raw_and_recomputed};
 use super::memory_file::MemoryFile;
@@ -32,16 +34,16 @@ fn read(bytes: Vec<u8>) -> Result<()> {
     verified.map(drop)
 }
 
-/// A table that is read.
+/// The state of a walk.
 struct Walk<'a> {
     file: &'a dyn ReadFile,
     uid: u64,
     table: &'a Table,
-    /// Some of the keys met.
+    /// Some of the keys that were read.
     keys: Vec<Vec<u8>>,
 }
 
-/// Most keys that are looked up again.
+/// The most keys that are looked up again.
 const KEYS_MAX: usize = 16;
 
 impl Walk<'_> {
@@ -91,7 +93,7 @@ impl Walk<'_> {
         iter.status()
     }
 
-    /// Looks the keys up, and one that is not there.
+    /// Looks the keys up, and an absent one.
     fn search(&self) -> Result<()> {
         let mut absent = Vec::new();
         push_internal(&mut absent, b"absent", u64::MAX);

@@ -1,12 +1,11 @@
-//! Repairs in which one write fails, at every operation, and that are then run
-//! again where nothing does: the second one saves what one run saves.
+//! Repairs in which one write fails, at every operation, and that are then run again without a
+//! failure: the second one saves what one run saves.
 //!
-//! A repair that was killed never reads on behind a write that failed. One that
-//! goes on does, and must not take the failure for damage of what it reads. What
-//! it holds in memory by then counts only where the logs fill several memtables
-//! of it, so there is a database for that (`made_of_logs`).
+//! A killed repair never reads on after a write that failed. One that goes on does, and must not
+//! take the failure for damage of the files that it reads. Its memory at that moment matters only
+//! if the logs fill several memtables, so there is a database for that (`made_of_logs`).
 //!
-//! Owns: the failures. Never does: fail reads; what cannot be read is damage.
+//! Owns: the failures. Never does: make reads fail; a file that cannot be read counts as damaged.
 
 use super::specimen::{Damage, Specimen, copied, kill, look, options, with_end};
 use crate::share::{Share, each};
@@ -14,17 +13,18 @@ use windrow::{Db, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_testkit::world::DIR;
 
-/// How an operation fails, in turn.
+/// The failures of an operation, in turn.
 const KINDS: [FaultKind; 3] = [FaultKind::NoSpace, FaultKind::TooManyFiles, FaultKind::Io];
-/// The size of memtable that the logs were written with: several of a repair's.
+/// The size of memtable with which the logs were written: a repair fills several of its own from
+/// them.
 const MEMTABLE_BYTES: u64 = 256 << 10;
 /// Keys before and behind the beginning of the second log, each with 1,000 bytes.
 const KEYS: [u32; 2] = [140, 80];
 
-/// What is wrong with databases whose logs fill several memtables.
+/// The damages of databases whose logs fill several memtables.
 pub(super) const SPECIMENS: &[&[Damage]] = &[&[], &[Damage::Manifest]];
 
-/// One operation fails; then nothing does.
+/// Makes one operation fail, and none after it.
 pub(super) fn once(specimen: &Specimen, share: Share) -> Result<u64, String> {
     let kinds = KINDS.len() as u64;
     each("a repair with a failure", specimen.operations * kinds, |case| {
@@ -48,7 +48,7 @@ pub(super) fn once(specimen: &Specimen, share: Share) -> Result<u64, String> {
     })
 }
 
-/// A database, killed, with two logs that fill several memtables of a repair.
+/// Makes a killed database with two logs that fill several memtables of a repair.
 pub(super) fn made_of_logs() -> Result<Handles, String> {
     let (_, handles) = env(1);
     let text = |e: windrow::Error| e.to_string();
@@ -62,7 +62,7 @@ pub(super) fn made_of_logs() -> Result<Handles, String> {
         }
         db.put("a", [round]).map_err(text)?;
         if round == 0 {
-            // The next log is there, and the flush begins it.
+            // The next log exists already, and the flush starts it.
             db.wait_idle().and_then(|()| db.default_keyspace().flush()).map_err(text)?;
         }
     }

@@ -1,7 +1,7 @@
-//! A damaged database whose repairs are killed or fail, and what one run makes of it.
+//! A damaged database whose repairs are killed or fail, and the result of one whole repair.
 //!
-//! Owns: making it, and what must hold of it after any repair. Never does: say when
-//! a repair is killed or fails.
+//! Owns: making it, and the checks after any repair. Never does: decide when a repair is killed or
+//! fails.
 
 use crate::trial::Death;
 use std::collections::BTreeMap;
@@ -13,20 +13,20 @@ use windrow_env::testing::{FileDamage, Handles, NameDamage, PowerLoss, SeededRan
 use windrow_testkit::variant;
 use windrow_testkit::world::DIR;
 
-/// Rounds of writes, each of which ends in tables.
+/// Rounds of writes, each of them ending in tables.
 const ROUNDS: u8 = 4;
 const KEYS: u8 = 24;
-/// Where a table's footer says where its index is.
+/// The distance from the end of a table to the index handle in its footer.
 const INDEX_HANDLE_FROM_END: usize = 84 - 40;
 
-/// What is wrong with a database.
+/// A damage of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     /// A bit of the first block of every second table.
     Blocks,
     /// A bit of the index of every second table.
     Indexes,
-    /// A table is gone.
+    /// A table is missing.
     MissingTable,
     /// A bit in the middle of the manifest.
     Manifest,
@@ -36,20 +36,20 @@ pub(super) enum Damage {
     Log,
 }
 
-/// Everything that can be read of a keyspace, up to the first error.
+/// All readable entries of a keyspace, up to the first error.
 type Read = (Vec<(Vec<u8>, Vec<u8>)>, Option<ErrorKind>);
-/// What an open gives.
+/// The result of an open.
 type Opened = Result<BTreeMap<String, Read>, ErrorKind>;
 
-/// A damaged database, and what one uninterrupted repair makes of it.
+/// A damaged database, and the result of one uninterrupted repair.
 pub(super) struct Specimen {
     pub(super) handles: Handles,
-    /// What an open shows before any repair.
+    /// The result of an open before any repair.
     before: Opened,
     pub(super) saved: BTreeMap<String, Read>,
     /// The files that were kept, with their bytes.
     originals: Vec<Vec<u8>>,
-    /// How many operations that took.
+    /// The number of operations of that repair.
     pub(super) operations: u64,
 }
 
@@ -61,15 +61,15 @@ pub(super) fn options(handles: &Handles) -> Result<Options, String> {
     Ok(options)
 }
 
-/// The same files in a world of their own.
+/// Returns a copy of the files in a world of its own.
 pub(super) fn copied(handles: &Handles, seed: u64) -> Handles {
     let random = Arc::new(SeededRandom::new(seed));
     Handles { fs: handles.fs.fork(), random, ..handles.reborn(seed) }
 }
 
-/// The world after a death.
+/// Returns the world after a death.
 fn fallen(handles: &Handles, death: Death) -> Handles {
-    // Other file uids than the session before drew.
+    // File uids must differ from those of the session before.
     let next = copied(handles, death.seed() ^ 1 << 40);
     match death {
         Death::Killed(seed) => next.fs.kill(seed),
@@ -94,7 +94,7 @@ fn read_all(db: &Db) -> Result<BTreeMap<String, Read>, ErrorKind> {
     Ok(all)
 }
 
-/// What an open shows that leaves no trace here.
+/// Returns the contents that an open shows, without a trace in these files.
 pub(super) fn look(handles: &Handles, read_only: bool) -> Result<Opened, String> {
     let copy = copied(handles, 1);
     let options = Options { read_only, ..options(&copy)? };
@@ -103,7 +103,7 @@ pub(super) fn look(handles: &Handles, read_only: bool) -> Result<Opened, String>
 }
 
 impl Specimen {
-    /// Of a sound database, what it is once it is damaged.
+    /// Damages a sound database, and repairs a copy.
     pub(super) fn new(handles: Handles, damages: &[Damage]) -> Result<Specimen, String> {
         damages.iter().try_for_each(|damage| damage.inflict(&handles))?;
         let before = look(&handles, true)?;
@@ -120,7 +120,7 @@ impl Specimen {
         Ok(Specimen { handles, before, saved, originals, operations })
     }
 
-    /// A repair that dies after so many operations, unless it ends before.
+    /// Kills a repair after this number of operations, unless it ends before.
     pub(super) fn killed(
         &self,
         handles: &Handles,
@@ -136,7 +136,7 @@ impl Specimen {
         }
     }
 
-    /// A repair that is not killed saves what one run saves, whatever went before.
+    /// Checks that an uninterrupted repair saves what one run saves, whatever went before.
     pub(super) fn must_save(&self, handles: &Handles) -> Result<(), String> {
         windrow::repair(DIR, options(handles)?).map_err(|e| format!("repair at last: {e}"))?;
         handles.jobs.discard();
@@ -152,7 +152,8 @@ impl Specimen {
         differ(&saved, &self.saved)
     }
 
-    /// Opening what a killed repair has left gives what it gave before, or all.
+    /// Checks that an open after a killed repair shows the contents from before it, or all that one
+    /// run saves.
     pub(super) fn must_be_sane(&self, handles: &Handles) -> Result<(), String> {
         for read_only in [true, false] {
             let opened = look(handles, read_only)?;
@@ -161,7 +162,7 @@ impl Specimen {
                 return Err(format!("opened in between, read only {read_only}: {difference:?}"));
             }
         }
-        // An open for writing that goes well takes nothing from the next repair.
+        // A successful open for writing takes nothing from the next repair.
         let copy = copied(handles, 1);
         if let Ok(db) = Db::open_with(DIR, options(&copy)?) {
             db.close().map_err(|e| format!("close in between: {e}"))?;
@@ -171,7 +172,7 @@ impl Specimen {
     }
 }
 
-/// The first difference, in words.
+/// Returns the first difference, in words.
 fn differ(got: &BTreeMap<String, Read>, want: &BTreeMap<String, Read>) -> Result<(), String> {
     if got == want {
         return Ok(());
@@ -184,15 +185,15 @@ fn differ(got: &BTreeMap<String, Read>, want: &BTreeMap<String, Read>) -> Result
     Err(format!("{:?} where one run saves {:?}", count(got), count(want)))
 }
 
-/// The bytes of every file in `lost/`.
+/// Returns the bytes of every file in `lost/`.
 fn lost(handles: &Handles) -> Vec<Vec<u8>> {
     let dir = Path::new(DIR).join("lost");
     let names = handles.fs.files(&dir).into_iter();
     names.filter_map(|name| handles.fs.read_file(&dir.join(name))).collect()
 }
 
-/// A database of several keyspaces, killed: some of it is in tables of two
-/// levels, some in two logs.
+/// Makes a killed database of several keyspaces, with entries in tables of two levels and in two
+/// logs.
 pub(super) fn made() -> Result<Handles, String> {
     let (_, handles) = env(1);
     let text = |e: windrow::Error| e.to_string();
@@ -220,7 +221,7 @@ pub(super) fn made() -> Result<Handles, String> {
             db.compact().and_then(|()| db.wait_idle()).map_err(text)?;
         }
     }
-    // The next log is begun, and the other keyspaces keep this one.
+    // Starts the next log; the other keyspaces keep this one.
     db.put("filler", vec![7; 40_000]).map_err(text)?;
     db.default_keyspace().flush().map_err(text)?;
     let last = |keyspace: &windrow::Keyspace| {
@@ -240,8 +241,7 @@ pub(super) fn made() -> Result<Handles, String> {
     }
 }
 
-/// Kills the process. Whatever is there is durable: what is lost from here on, a
-/// repair loses.
+/// Kills the process. Everything present is durable: only a repair can lose anything from here on.
 pub(super) fn kill(handles: &Handles, db: Db) {
     handles.fs.halt();
     drop(db);

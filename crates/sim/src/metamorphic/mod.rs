@@ -1,14 +1,14 @@
-//! The same operations under different options give the same answers (P4 among
-//! others): databases in lockstep, each with options of its own that change as
-//! it goes, one sequence of operations, every answer compared.
+//! A comparison of the same operations under different options, which must give the same answers
+//! (P4 among others): databases in lockstep, each with options of its own that change meanwhile,
+//! one sequence of operations, every answer compared.
 //!
-//! The model of `testkit` judges a few dozen keys, since it keeps every version
-//! of each. Here the databases judge each other, so there may be thousands of
-//! keys and trees of many tables; what all might get wrong alike, the stillness
-//! of iterators and snapshots, is judged by what they held when they were made.
+//! The model of `testkit` judges a few dozen keys, since it keeps every version of each. Here the
+//! databases judge each other, so there may be thousands of keys and trees of many tables. All of
+//! them could be wrong alike about the constancy of iterators and snapshots, so those are judged by
+//! their contents when they were made.
 //!
-//! Owns: the loop and its count. Never does: decide about durability (`crash`
-//! does); approximate measures are not compared.
+//! Owns: the loop and its count. Never does: decide about durability (`crash` does); approximate
+//! measures are not compared.
 
 mod moment;
 mod swarm;
@@ -28,25 +28,25 @@ use workload::{Action, Workload};
 /// Databases in lockstep.
 const DATABASES: usize = 3;
 
-/// One seed in so many has a database on the operating system's files, with
-/// direct I/O and background work on real threads.
+/// One seed in this number has a database on the operating system's files, with direct I/O and
+/// background work on real threads.
 const SYSTEM_ONE_IN: u64 = 16;
 
-/// What was done and compared.
+/// The operations that were run and compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Operations, once for all databases.
     pub operations: u64,
     /// Steps of cursors and entries of scans, in all databases.
     pub iterator_steps: u64,
-    /// Of them, by cursors or at snapshots whose answer was known since they were made.
+    /// The part of them by cursors or at snapshots whose answers were known since they were made.
     pub judged_steps: u64,
     /// Changes of options, while running and by reopening.
     pub switches: u64,
 }
 
 impl Count {
-    /// Sums two.
+    /// Sums two counts.
     #[must_use]
     pub fn plus(self, other: Count) -> Count {
         Count {
@@ -58,20 +58,20 @@ impl Count {
     }
 }
 
-/// One of the databases.
+/// One of the databases, with its options.
 struct Runner {
     database: Database,
     swarm: Swarm,
 }
 
-/// All of them.
+/// All databases.
 struct Lockstep {
     runners: Vec<Runner>,
     moments: Moments,
     count: Count,
 }
 
-/// Runs one seed for so many operations.
+/// Runs one seed for this number of operations.
 ///
 /// # Errors
 /// The first difference: the operation, the answers, and each database's options.
@@ -115,7 +115,7 @@ impl Lockstep {
         Ok(Lockstep { runners, moments: Moments::default(), count: Count::default() })
     }
 
-    /// Has every database run the operation, and compares.
+    /// Runs the operation on every database, and compares.
     fn step(&mut self, op: &Op) -> Result<(), String> {
         let answers: Vec<Answer> =
             self.runners.iter_mut().map(|runner| runner.database.apply(op)).collect();
@@ -137,7 +137,7 @@ impl Lockstep {
                 return Err(self.difference(op, &answers, 0) + "all alike, but it was\n" + &text);
             }
         }
-        // What it will have to show for as long as it lives.
+        // The contents that it must show as long as it is open.
         match op {
             Op::Snapshot { name } => {
                 let contents = self.runners[0].database.apply(&Op::Dump);
@@ -182,7 +182,7 @@ impl Lockstep {
         Ok(())
     }
 
-    /// Opens each database again, under options of its own.
+    /// Opens each database again, under new options of its own.
     fn reopen(&mut self, close: bool, rng: &mut Rng) -> Result<(), String> {
         self.moments = Moments::default();
         for runner in &mut self.runners {
@@ -194,7 +194,7 @@ impl Lockstep {
     }
 }
 
-/// Answers that are wrong though all agree: nothing here may fail.
+/// Returns the fault of an answer that all databases agree on: nothing here may fail.
 fn unexpected(op: &Op, answer: &Answer) -> Option<&'static str> {
     let failed = match answer {
         Answer::Error(_) | Answer::Pairs(_, Some(_)) => true,
@@ -230,7 +230,7 @@ mod tests {
         assert!(found.contains("database 1 answered"), "{found}");
     }
 
-    /// All databases move a snapshot alike: only what it held tells.
+    /// All databases move a snapshot alike: only its earlier contents reveal that.
     #[test]
     fn a_snapshot_that_moves_is_found() {
         let mut rng = Rng::new(2);

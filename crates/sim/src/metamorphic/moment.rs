@@ -1,5 +1,5 @@
-//! What snapshots and cursors held when they were made, and so must show for
-//! as long as they live (P4).
+//! The contents of snapshots and cursors when they were made, which they must show as long as they
+//! are open (P4).
 //!
 //! Owns: those contents, and walking over them. Never does: read a database.
 
@@ -8,21 +8,21 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use windrow_testkit::op::{Answer, Direction, Op, Pair, Span, Step};
 
-/// A cursor's entries in its order, and where it is.
+/// A cursor's entries in its order, and its position.
 struct Kept {
     reverse: bool,
     pairs: Vec<Pair>,
     on: Option<usize>,
 }
 
-/// Contents by the name of what shows them.
+/// Contents by the name of the snapshot or cursor.
 #[derive(Default)]
 pub(super) struct Moments {
     snapshots: BTreeMap<String, BTreeMap<String, Vec<Pair>>>,
     cursors: BTreeMap<String, Kept>,
 }
 
-/// The scan that reads what a cursor over `span` will show.
+/// Returns the scan that reads the entries that a cursor over `span` will show.
 pub(super) fn scan_of(span: &Span) -> Op {
     Op::Scan { span: span.clone(), direction: Direction::Forward }
 }
@@ -51,14 +51,14 @@ impl Kept {
 }
 
 impl Moments {
-    /// A snapshot was taken of these contents.
+    /// Records that a snapshot was taken of these contents.
     pub(super) fn snapshot(&mut self, name: &str, contents: Answer) {
         if let Answer::Dump(spaces) = contents {
             self.snapshots.insert(name.to_owned(), spaces.into_iter().collect());
         }
     }
 
-    /// A cursor was opened over these contents.
+    /// Records that a cursor was opened over these contents.
     pub(super) fn cursor(&mut self, name: &str, span: &Span, contents: Answer) {
         if let Answer::Pairs(pairs, None) = contents {
             let held = Kept { reverse: is_reverse(&span.keyspace), pairs, on: None };
@@ -66,10 +66,10 @@ impl Moments {
         }
     }
 
-    /// Whether the answer was known beforehand.
+    /// Judges an answer. Returns whether it was known beforehand.
     ///
     /// # Errors
-    /// What it should have been.
+    /// The right answer.
     pub(super) fn judge(&mut self, op: &Op, answer: &Answer) -> Result<bool, Answer> {
         let Some(want) = self.expected(op) else { return Ok(false) };
         if want == *answer { Ok(true) } else { Err(want) }
@@ -110,7 +110,7 @@ impl Moments {
         match direction {
             Direction::Forward => {}
             Direction::Backward => pairs.reverse(),
-            // Which end a pair comes from is the lockstep's business.
+            // The end that a pair comes from is compared by the lockstep.
             Direction::Zigzag => return None,
         }
         Some(Answer::Pairs(pairs, None))

@@ -1,8 +1,7 @@
-//! Options by lot: each database of a lockstep draws its own, and draws again
-//! whenever it is opened.
+//! Random options: each database of a lockstep draws its own, and draws again whenever it is
+//! opened.
 //!
-//! Owns: which settings vary, and their values. Never does: know what an
-//! answer is.
+//! Owns: which settings vary, and their values. Never does: know what an answer is.
 
 use windrow::Options;
 use windrow_env::testing::Rng;
@@ -38,7 +37,7 @@ impl Swarm {
         Swarm { ground, settings: String::new() }
     }
 
-    /// New options.
+    /// Draws new options.
     pub(super) fn draw(&mut self, rng: &mut Rng) -> Options {
         let mut options = VARIANTS[0].options().expect("a valid variant");
         let settings = &mut options.settings;
@@ -57,14 +56,14 @@ impl Swarm {
         options
     }
 
-    /// A policy to change to while the database is open.
+    /// Draws a policy to change to while the database is open.
     pub(super) fn draw_policy(&mut self, rng: &mut Rng) -> String {
         let policy = policy(rng);
         self.settings += &format!("# then switched to {policy}\n");
         policy
     }
 
-    /// The options in force, for messages.
+    /// Returns the options in force, for messages.
     pub(super) fn text(&self) -> &str {
         &self.settings
     }

@@ -1,8 +1,8 @@
-//! Operations by lot, on more keys than a model would bear, with snapshots and
-//! cursors held over hundreds of them.
+//! Random operations, on more keys than a model could keep, with snapshots and cursors that stay
+//! open over hundreds of them.
 //!
-//! Owns: keys, values, weights, and the few rules that make every operation
-//! one with a defined answer. Never does: look at an answer.
+//! Owns: keys, values, weights, and the few rules that give every operation a defined answer. Never
+//! does: look at an answer.
 
 use std::collections::BTreeSet;
 use windrow_env::testing::Rng;
@@ -17,10 +17,10 @@ const KEYSPACES: [(&str, Option<&str>, Option<&str>); 4] = [
     ("back", None, Some(REVERSE_ID)),
 ];
 
-/// Keys of a keyspace, at most.
+/// The most keys of a keyspace.
 const KEYS_MAX: u64 = 4_000;
 
-/// Keys that only `put` and `single_delete` touch, in turn, start so.
+/// The beginning of the keys that only `put` and `single_delete` touch, in turn.
 const SINGLE: &[u8] = b"~single-";
 
 const SINGLES: u64 = 64;
@@ -28,8 +28,8 @@ const SINGLES: u64 = 64;
 const CURSORS: u64 = 6;
 const SNAPSHOTS: u64 = 3;
 
-/// As in the testkit: so coarse that what pacing adds to a simulated clock
-/// never decides about an expiry.
+/// As in the testkit: so coarse that the delays that pacing adds to a simulated clock never decide
+/// an expiry.
 const CLOCK_STEP_MS: u64 = 3_600_000;
 
 /// Whether a keyspace's order is backwards.
@@ -37,15 +37,15 @@ pub(super) fn is_reverse(keyspace: &str) -> bool {
     KEYSPACES.iter().any(|(name, _, comparator)| *name == keyspace && comparator.is_some())
 }
 
-/// What comes next.
+/// The next action.
 pub(super) enum Action {
-    /// The same operation for every database.
+    /// One operation, for every database.
     Same(Op),
-    /// Another policy for each.
+    /// Another policy for each database.
     SwitchPolicies,
-    /// Each is opened again under other options; cursors and snapshots are gone.
+    /// Opens each database again under other options; cursors and snapshots are gone.
     Reopen {
-        /// After closing it; else the process died.
+        /// Whether it is closed before; otherwise the process dies.
         close: bool,
     },
 }
@@ -120,7 +120,7 @@ pub(super) struct Workload {
     written: u64,
     snapshots: BTreeSet<String>,
     cursors: BTreeSet<String>,
-    /// Keys of [`SINGLE`] that are there.
+    /// Keys of [`SINGLE`] that are present.
     singles: BTreeSet<u64>,
 }
 
@@ -144,7 +144,7 @@ impl Workload {
         }
     }
 
-    /// What makes the keyspaces.
+    /// Returns the operations that make the keyspaces.
     pub(super) fn setup() -> Vec<Op> {
         let create = |(name, operator, comparator): &(&str, Option<&str>, Option<&str>)| {
             Op::CreateKeyspace {
@@ -156,13 +156,13 @@ impl Workload {
         KEYSPACES[1..].iter().map(create).collect()
     }
 
-    /// Snapshots and cursors went with the process.
+    /// Forgets snapshots and cursors, which ended with the process.
     pub(super) fn restarted(&mut self) {
         self.snapshots.clear();
         self.cursors.clear();
     }
 
-    /// The next operation.
+    /// Draws the next operation.
     pub(super) fn draw(&mut self) -> Action {
         let total = self.kinds.iter().map(|(_, weight)| weight).sum();
         let mut number = self.rng.below(total);
@@ -275,7 +275,7 @@ impl Workload {
         Write { keyspace, change }
     }
 
-    /// A key that is put once and then deleted once, again and again.
+    /// Changes a key that is put once and then deleted once, again and again.
     fn single(&mut self) -> Change {
         let number = self.rng.below(SINGLES);
         let key = [SINGLE, number.to_string().as_bytes()].concat();
@@ -295,7 +295,7 @@ impl Workload {
         Op::Snapshot { name }
     }
 
-    /// Steps of a cursor, if there is one.
+    /// Draws steps of a cursor, if there is one.
     fn walk(&mut self) -> Op {
         let index = self.rng.below(self.cursors.len().max(1) as u64) as usize;
         let Some(cursor) = self.cursors.iter().nth(index).cloned() else {
@@ -323,20 +323,20 @@ impl Workload {
 
     fn key(&mut self) -> Vec<u8> {
         let number = self.rng.below(self.keys);
-        // Lengths differ, and one key in eight is the start of others.
+        // Lengths differ, and one key in eight is the beginning of others.
         let tail =
             if number.is_multiple_of(8) { String::new() } else { format!("-{:02x}", number % 199) };
         format!("{:04}{tail}", number / 8).into_bytes()
     }
 
-    /// A value that no other write has, of the kind that the keyspace merges.
+    /// Returns a value that no other write has, of the kind that the keyspace merges.
     fn value(&mut self, keyspace: &str) -> Vec<u8> {
         self.written += 1;
         if keyspace == "sum" {
             return (self.written as i64 * 7).to_le_bytes().to_vec();
         }
         let mut value = format!("v{}-", self.written).into_bytes();
-        // Appended values grow: theirs are short.
+        // Appended values grow, so each is short.
         let bytes_max = if keyspace == "text" { 16 } else { self.value_bytes_max };
         let bytes = self.rng.below(bytes_max) as usize;
         while value.len() < bytes {
@@ -347,7 +347,7 @@ impl Workload {
         value
     }
 
-    /// Bounds the right way round, mostly near each other.
+    /// Draws bounds in the right order, mostly near each other.
     fn bounds(&mut self, keyspace: &str) -> (Vec<u8>, Vec<u8>) {
         let (a, b) = (self.key(), self.key());
         let (from, mut to) = if a <= b { (a, b) } else { (b, a) };

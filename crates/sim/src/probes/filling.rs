@@ -1,4 +1,4 @@
-//! Scenarios of a device that the database itself fills up.
+//! Scenarios in which the database itself fills up the device.
 //!
 //! Owns: the scenarios. Never does: fill a real device (`torture small` does).
 
@@ -6,23 +6,22 @@ use super::steps::{ensure, killed, open, text};
 use windrow::{Db, ErrorKind};
 use windrow_env::testing::{Handles, Rng, env};
 
-/// Sizes of the device. The second is one at which a merge once took the last room.
+/// Sizes of the device. At the second a merge once took the last room.
 const DEVICES_BYTES: [u64; 2] = [2 << 20, 2_509_824];
 const VALUE_BYTES: usize = 1000;
 
-/// The n-th key, from anywhere among the others: tables overlap, and are merged.
+/// Returns the n-th key, in scrambled order: tables overlap, and are merged.
 fn key(n: u64) -> [u8; 8] {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// The n-th value: what no codec makes smaller.
+/// Returns the n-th value, which no codec compresses.
 fn value(n: u64) -> Vec<u8> {
     let mut rng = Rng::new(n);
     (0..VALUE_BYTES / 8).flat_map(|_| rng.next_u64().to_le_bytes()).collect()
 }
 
-/// A device of so many bytes, filled until a write is refused. Returns how many
-/// were acknowledged.
+/// Fills a device of this size until a write is refused. Returns the number of acknowledged writes.
 fn filled(device_bytes: u64) -> Result<(Db, Handles, u64), String> {
     let (_, handles) = env(1);
     handles.fs.set_capacity(Some(device_bytes));
@@ -45,8 +44,8 @@ fn check(db: &Db, puts: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What is in memory when a device is full, and in logs, fits into tables: it is
-/// flushed, and replayed by an open after a kill.
+/// The contents of memtables and logs on a full device fit into tables: they are flushed, and
+/// replayed by an open after a kill.
 pub(super) fn a_full_device_leaves_room_to_flush() -> Result<(), String> {
     for device_bytes in DEVICES_BYTES {
         let (db, _handles, puts) = filled(device_bytes)?;

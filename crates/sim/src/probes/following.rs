@@ -1,4 +1,4 @@
-//! Followers: what they read stays, and counts once.
+//! Scenarios of followers: the files that they read stay, and each operand counts once.
 //!
 //! Owns: the scenarios. Never does: run them next to threads (`engine/tests/it/follower.rs`
 //! does) or processes (`torture follow`).
@@ -13,7 +13,7 @@ fn tables(handles: &Handles) -> usize {
     names.iter().filter(|name| name.ends_with(".sst")).count()
 }
 
-/// Tables that were merged away are there as long as somebody reads them.
+/// Tables that were merged away stay as long as a follower reads them.
 pub(super) fn files_stay_for_a_follower() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
@@ -38,7 +38,7 @@ pub(super) fn files_stay_for_a_follower() -> Result<(), String> {
     ensure(tables(&handles) <= held, "tables stay that nobody reads")
 }
 
-/// Merge operands that were in the log when they were read, and are in tables now.
+/// Merge operands that were in the log when the follower read them, and are in tables now.
 pub(super) fn operands_count_once() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
@@ -63,7 +63,7 @@ pub(super) fn operands_count_once() -> Result<(), String> {
     Ok(())
 }
 
-/// Has the writer go on between a follower's look at the manifest and its look at the log.
+/// Lets the writer go on between a follower's reads of the manifest and of the log.
 #[allow(clippy::disallowed_methods, reason = "another process is another thread here")]
 fn between_manifest_and_log(handles: &Handles, act: impl FnOnce() -> bool + Send + 'static) {
     handles.fs.before_open(".wal", 0, || {
@@ -72,7 +72,7 @@ fn between_manifest_and_log(handles: &Handles, act: impl FnOnce() -> bool + Send
     });
 }
 
-/// What comes after an ingestion, while the follower has an older manifest.
+/// A write after an ingestion, while the follower has an older manifest.
 pub(super) fn nothing_is_shown_without_an_ingestion_before_it() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
@@ -99,7 +99,7 @@ pub(super) fn nothing_is_shown_without_an_ingestion_before_it() -> Result<(), St
     )
 }
 
-/// The log that was read says how long a later manifest was.
+/// The log that the follower read records the length of a later manifest.
 pub(super) fn a_copy_opens_whatever_the_writer_did_meanwhile() -> Result<(), String> {
     let (_, handles) = env(1);
     let mut small = options(&handles);

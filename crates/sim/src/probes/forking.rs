@@ -1,12 +1,12 @@
-//! A scenario with a forked child: what it has is a copy of its parent's handle.
+//! A scenario with a forked child, which has a copy of its parent's handle.
 //!
-//! Owns: the child. Never does: more than ask; `torture surroundings` does.
+//! Owns: the child. Never does: more than a few calls; `torture surroundings` does.
 
 use super::steps::{ensure, open};
 use windrow::ErrorKind;
 use windrow_env::testing::{env, in_child};
 
-/// In a child nothing is read and nothing is written.
+/// A child neither reads nor writes.
 pub(super) fn a_forked_child_is_refused() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;

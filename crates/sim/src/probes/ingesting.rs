@@ -1,4 +1,4 @@
-//! Ingestions: what they add is seen by all who come later, and by nobody else.
+//! Scenarios of ingestions: every later reader sees the new keys, and no earlier one.
 //!
 //! Owns: the scenarios. Never does: run them next to threads (`engine/tests/it/ingest.rs` does).
 
@@ -14,7 +14,7 @@ fn ingest(db: &Db, value: &str, keys: impl Iterator<Item = u32>) -> Result<(), S
     ingest.finish().map(drop).map_err(text)
 }
 
-/// A scan has found nothing but deleted keys where the new ones come.
+/// A scan has recorded a gap of deleted keys where the new ones are ingested.
 pub(super) fn what_comes_into_a_gap_is_seen() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
@@ -28,7 +28,7 @@ pub(super) fn what_comes_into_a_gap_is_seen() -> Result<(), String> {
     ensure(db.iter().count() == 12, "a scan misses what was ingested")
 }
 
-/// As one that read what was put since.
+/// It is refused like one that read a key that was put since.
 pub(super) fn a_transaction_that_read_it_is_refused() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
@@ -42,7 +42,7 @@ pub(super) fn a_transaction_that_read_it_is_refused() -> Result<(), String> {
     Ok(())
 }
 
-/// Over a memtable, and over tables of every level that has some.
+/// Ingests over a memtable, and over tables of every level that has some.
 pub(super) fn what_comes_is_the_newest() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;

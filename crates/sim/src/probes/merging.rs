@@ -1,8 +1,8 @@
-//! Scenarios that happen while a merge runs: its compaction filter, which the
-//! merge calls, is where they are played.
+//! Scenarios that happen while a merge runs: its compaction filter, which the merge calls, runs
+//! them.
 //!
-//! Owns: that filter, and the scenarios. Never does: draw anything by seed, or
-//! judge what a merge writes without anybody looking (the engine's own tests have that).
+//! Owns: that filter, and the scenarios. Never does: draw anything by seed, or judge the output of
+//! an undisturbed merge (the engine's own tests do).
 
 use super::steps::{ensure, options, text};
 use std::path::Path;
@@ -14,13 +14,13 @@ use windrow_env::testing::{Handles, ManualClock, env};
 use windrow_env::{Clock, FileSystem};
 use windrow_testkit::world::DIR;
 
-/// How long the value lives that expires.
+/// Time to live of the value that expires.
 const TTL_MS: u64 = 1_000;
 const HOUR_MS: u64 = 3_600_000;
 /// The keyspace whose merges the filter sees.
 const KEYSPACE: &str = "filtered";
 
-/// What happens while a merge runs.
+/// The event that happens while a merge runs.
 enum Event {
     Snapshot,
     /// The clock goes back by an hour, and a snapshot is taken.
@@ -29,7 +29,7 @@ enum Event {
     Drop,
 }
 
-/// Plays its event at the first value it is shown once it has a database.
+/// Runs its event at the first value that it is shown once it has a database.
 struct Meanwhile {
     db: Mutex<Option<Db>>,
     decision: FilterDecision,
@@ -63,8 +63,8 @@ impl CompactionFilter for Meanwhile {
     }
 }
 
-/// A database with a keyspace under such a filter: `a` and `b`, and `c`, which
-/// has expired if the clock will go back.
+/// A database with a keyspace under such a filter: `a`, `b`, and `c`, which has expired if the
+/// clock will go back.
 struct Scenario {
     handles: Handles,
     db: Db,
@@ -93,7 +93,7 @@ fn scenario(
     Ok(Scenario { handles, db, keyspace, filter })
 }
 
-/// Compacts, with the event in the middle, and gives the snapshot that was taken.
+/// Compacts, with the event in the middle, and returns the snapshot that was taken.
 fn compact_meanwhile(scenario: &Scenario) -> Result<Snapshot, String> {
     *scenario.filter.db.lock() = Some(scenario.db.clone());
     scenario.keyspace.compact().map_err(text)?;
@@ -101,7 +101,7 @@ fn compact_meanwhile(scenario: &Scenario) -> Result<Snapshot, String> {
     snapshot.ok_or("no merge met the filter".to_owned())
 }
 
-/// What the snapshot must see, whatever the filter took.
+/// Checks the snapshot's entries, whatever the filter removed.
 fn check_snapshot(scenario: &Scenario, snapshot: &Snapshot) -> Result<(), String> {
     let seen = shown(scenario.keyspace.range_at(snapshot, ..))?;
     ensure(seen == "a1 b2 c3 ", &format!("the snapshot sees {seen}"))?;
@@ -109,15 +109,15 @@ fn check_snapshot(scenario: &Scenario, snapshot: &Snapshot) -> Result<(), String
     ensure(repeated == 1, &format!("{repeated} merges were done again"))
 }
 
-/// All that an iterator gives, as text.
+/// Returns all entries of an iterator, as text.
 fn shown(iter: Iter) -> Result<String, String> {
     let seen: windrow::Result<Vec<_>> = iter.collect();
     let seen = seen.map_err(text)?;
     Ok(seen.iter().map(|(k, v)| format!("{}{} ", k.escape_ascii(), v.escape_ascii())).collect())
 }
 
-/// What a filter takes while a snapshot is taken stays for that snapshot, and
-/// goes when a merge meets it once more.
+/// An entry that a filter removes while a snapshot is taken stays for that snapshot, and goes when
+/// a merge meets it once more.
 pub(super) fn a_filter_takes_nothing_from_a_snapshot() -> Result<(), String> {
     let cases = [(FilterDecision::Remove, ""), (FilterDecision::Change(b"x".into()), "ax bx cx ")];
     for (decision, filtered) in cases {
@@ -134,15 +134,14 @@ pub(super) fn a_filter_takes_nothing_from_a_snapshot() -> Result<(), String> {
     Ok(())
 }
 
-/// A merge finds an entry expired, and a snapshot does not that was taken
-/// after the clock went back.
+/// A merge finds an entry expired, but for a snapshot taken after the clock went back it is not.
 pub(super) fn a_clock_goes_back_under_a_merge() -> Result<(), String> {
     let scenario = scenario(FilterDecision::Keep, |handles| Event::Back(handles.clock.clone()))?;
     let snapshot = compact_meanwhile(&scenario)?;
     check_snapshot(&scenario, &snapshot)
 }
 
-/// What a merge wrote for a keyspace that was dropped meanwhile goes with it.
+/// The output of a merge for a keyspace that was dropped meanwhile goes with it.
 pub(super) fn a_dropped_keyspace_leaves_no_table() -> Result<(), String> {
     let scenario = scenario(FilterDecision::Keep, |_| Event::Drop)?;
     let gone = compact_meanwhile(&scenario).is_err();

@@ -1,5 +1,5 @@
-//! Scenarios of a directory that other programs work in as well: its files are
-//! replaced under an open database, and files that are not Windrow's lie in it.
+//! Scenarios of a directory that other programs also work in: its files are replaced under an open
+//! database, and it contains files that are not Windrow's.
 //!
 //! Owns: the scenarios. Never does: move the directory; the engine's own tests do.
 
@@ -14,8 +14,8 @@ fn paths(handles: &Handles) -> Vec<PathBuf> {
     handles.fs.files(Path::new(DIR)).into_iter().map(path).collect()
 }
 
-/// Whoever is told that a write is durable, or that the database is closed,
-/// finds it in the directory.
+/// A caller who is told that a write is durable, or that the database is closed, finds it in the
+/// directory.
 pub(super) fn a_replaced_directory_is_noticed() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = with_contents(&handles)?;
@@ -29,7 +29,7 @@ pub(super) fn a_replaced_directory_is_noticed() -> Result<(), String> {
     ensure(db.close().is_err(), "a close of what is gone succeeded")
 }
 
-/// What does not begin as a file of Windrow's is not removed, whatever its name.
+/// A file that does not begin as a file of Windrow's is not removed, whatever its name.
 pub(super) fn strangers_stay() -> Result<(), String> {
     let (_, handles) = env(1);
     let handles = killed(with_contents(&handles)?, &handles, 1);

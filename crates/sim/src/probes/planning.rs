@@ -1,8 +1,8 @@
-//! Scenarios of what policies promise themselves (S1, F1 to F3, H1): a broken one
-//! only costs, so that no answer of the database shows it.
+//! Scenarios of the promises of policies (S1, F1 to F3, H1): a broken one only costs, so that no
+//! answer of the database shows it.
 //!
-//! Owns: the scenarios. Never does: look at anything but what a tree's metadata or a
-//! policy's own figures say.
+//! Owns: the scenarios. Never does: look at anything but a tree's metadata and a policy's own
+//! figures.
 
 use super::steps::{ensure, text};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use windrow_testkit::world::DIR;
 const KEYS: u64 = 3_000;
 const VALUE_BYTES: usize = 100;
 
-/// Capacity of level 1, and how many times larger each level is than the one above.
+/// Capacity of level 1, and the ratio between the sizes of adjacent levels.
 const LEVEL_BASE_BYTES: u64 = 16 << 10;
 const RATIO: u64 = 3;
 
-/// Filter bits per key, and the part of them that filters may take on top: a filter is
-/// whole lines of 64 bytes.
+/// Filter bits per key, and the share of them that filters may take in addition: a filter is a
+/// whole number of lines of 64 bytes.
 const BITS: u64 = 4;
 const ROUNDING_PERCENT: u64 = 25;
 
-/// The tree of an idle database of some policy, filled in no order.
+/// Returns the tree of an idle database of some policy, filled in no order.
 fn filled(policy: &str) -> Result<Arc<Version>, String> {
     let (_, handles) = env(1);
     let base = LEVEL_BASE_BYTES.to_string();
@@ -54,7 +54,7 @@ pub(super) fn a_tree_is_no_deeper_than_its_shape() -> Result<(), String> {
     ensure(above <= bytes, &what)
 }
 
-/// All filters of a tree take no more than the bits per key that its policy has.
+/// All filters of a tree together have at most the bits per key of its policy.
 pub(super) fn filters_keep_to_their_memory() -> Result<(), String> {
     for policy in ["monkey", "mnemosyne"] {
         let policy = format!("leveled shape=leveling(t={RATIO}) filters={policy}(bits={BITS})");
@@ -69,7 +69,7 @@ pub(super) fn filters_keep_to_their_memory() -> Result<(), String> {
     Ok(())
 }
 
-/// A HotMap has as many layers after any number of updates, in as much memory.
+/// A HotMap keeps its number of layers after any number of updates, in the same memory.
 pub(super) fn a_hot_map_keeps_its_layers() -> Result<(), String> {
     let mut map = HotMap::new(0);
     let begin_bytes = map.memory_bytes();

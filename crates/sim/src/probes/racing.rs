@@ -1,7 +1,7 @@
-//! Two writers of whom each has its place in the log before either has written.
+//! Scenarios of two writers that both have their places in the log before either has written.
 //!
-//! Owns: the scenarios, and the file system that has writers wait for each other. Never does:
-//! leave it to the threads what comes of it (`tests/shuttle` tries orders).
+//! Owns: the scenarios, and the file system that makes writers wait for each other. Never does:
+//! leave the outcome to the threads (`tests/shuttle` tries orders).
 
 use super::steps::{ensure, options, text};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use windrow_env::testing::{Fault, FaultKind, Ops, When, env};
 use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
 use windrow_testkit::world::DIR;
 
-/// Has the next two writes to a log begin when both have come.
+/// Lets the next two writes to a log begin only when both are ready.
 struct Meeting {
     expected: AtomicU32,
     together: Barrier,
@@ -98,8 +98,8 @@ impl FileSystem for MeetingFs {
     }
 }
 
-/// A device that is full for one write, while two are under way: what the other is refused
-/// with follows from the first, in whichever order both are told.
+/// A device is full for one write while two are under way. The refusal of the other one follows
+/// from the first, in whichever order both are told.
 pub(super) fn a_failure_of_one_is_that_of_both() -> std::result::Result<(), String> {
     let (mut env, handles) = env(1);
     let meeting = Arc::new(Meeting { expected: AtomicU32::new(0), together: Barrier::new(2) });

@@ -1,5 +1,5 @@
-//! Scenarios of repair without a manifest: what lies in the directory when the
-//! process dies in the middle of flushes and merges, and the logs.
+//! Scenarios of repair without a manifest: from the files in the directory when the process dies in
+//! the middle of flushes and merges, and from the logs.
 //!
 //! Owns: the scenarios. Never does: damage anything but the manifest and a log;
 //! `rot` does that to every byte.
@@ -19,13 +19,13 @@ use windrow_testkit::world::DIR;
 
 /// Option sets that cut flushes into level-0 partitions, or merge within level 0.
 const VARIANTS_USED: [&str; 3] = ["partitions", "windrow", "leveled"];
-/// Counters, and how often each is added to.
+/// The number of counters, and of additions to each.
 const COUNTERS: u64 = 12;
 const ROUNDS: u64 = 60;
-/// At every so manyth operation of the last merges the process dies.
+/// The process dies at one in this number of operations of the last merges.
 const STEP: u64 = 5;
 
-/// Options of a variant whose default keyspace adds.
+/// Returns the options of a variant whose default keyspace adds.
 fn adding(handles: &Handles, variant: &str) -> Options {
     let variant = VARIANTS.iter().find(|v| v.name == variant).expect("a variant");
     let mut options = variant.options().expect("a valid variant");
@@ -34,7 +34,7 @@ fn adding(handles: &Handles, variant: &str) -> Options {
     options
 }
 
-/// Takes the manifest away and repairs.
+/// Removes the manifest and repairs.
 fn repair_without_manifest(handles: &Handles, options: Options) -> Result<RepairReport, String> {
     for name in handles.fs.files(Path::new(DIR)).iter().filter(|n| n.starts_with("MANIFEST")) {
         handles.fs.remove_file(&Path::new(DIR).join(name));
@@ -49,8 +49,8 @@ fn lost(handles: &Handles) -> Vec<String> {
     handles.fs.files(&Path::new(DIR).join("lost"))
 }
 
-/// Wherever in flushes and merges the process dies, every counter is what it
-/// was: no part of a flush stands for all of it, and no operand counts twice.
+/// At whichever operation of flushes and merges the process dies, every counter has its value: no
+/// part of a flush counts as all of it, and no operand counts twice.
 pub(super) fn every_operation_counts_once() -> Result<(), String> {
     VARIANTS_USED.iter().try_for_each(|variant| {
         let mut operations = 0;
@@ -61,19 +61,19 @@ pub(super) fn every_operation_counts_once() -> Result<(), String> {
     })
 }
 
-/// Whether it says that a table is damaged that was not there before: one of which
-/// only the footer was not written yet cannot be told from one that lost it.
+/// Whether it reports damage of a new table. A table whose footer was not written yet cannot be
+/// told from one that lost it.
 fn is_unfinished(problem: &Error, there_before: &[String]) -> bool {
     let name = Path::new(problem.file().unwrap_or_default()).file_name().and_then(OsStr::to_str);
     let is_new = |name: &str| name.ends_with(".sst") && !there_before.iter().any(|old| old == name);
     problem.kind() == ErrorKind::Corruption && name.is_some_and(is_new)
 }
 
-/// Whether all was done before the process died.
+/// Returns whether all was done before the process died.
 fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
     let (_, handles) = env(1);
     let db = Db::open_with(DIR, adding(&handles, variant)).map_err(text)?;
-    // It keeps the logs of what is flushed.
+    // It keeps the logs of flushed memtables.
     let idle = db.keyspace("idle").map_err(text)?;
     // They keep the tables that merges replace.
     let mut readers = Vec::new();
@@ -117,7 +117,7 @@ fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
     let handles = killed(db, &handles, 1);
     let place = format!("{variant}, {operations} operations on");
     let report = repair_without_manifest(&handles, adding(&handles, variant))?;
-    // The manifest is one.
+    // The manifest is one of the problems.
     let (_, others) = report.problems.split_first().ok_or("the manifest is not missed")?;
     ensure(
         others.iter().all(|problem| is_unfinished(problem, &there)),
@@ -139,8 +139,8 @@ fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
     Ok(over)
 }
 
-/// Operands that a merge combined, still there next to its output; a
-/// snapshot keeps them apart from their base. The log holds all of it, or is gone.
+/// The inputs of a merge that combined operands are still present next to its output; a snapshot
+/// keeps the operands apart from their base. The log has all of them, or is gone.
 pub(super) fn combined_operands_count_once() -> Result<(), String> {
     [true, false].into_iter().try_for_each(combined_operands_count)
 }
@@ -193,7 +193,7 @@ fn table_numbers(db: &Db) -> Vec<u64> {
     numbers
 }
 
-/// A keyspace that no table is of.
+/// A keyspace without tables.
 pub(super) fn a_keyspace_in_logs_alone_is_kept() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
@@ -206,13 +206,13 @@ pub(super) fn a_keyspace_in_logs_alone_is_kept() -> Result<(), String> {
     let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
     let other = db.open_keyspace("keyspace-1").map_err(text)?.ok_or("the keyspace is gone")?;
     ensure(other.get("a").map_err(text)?.as_deref() == Some(b"1"), "a synced write is gone")?;
-    // What is written from now on is newer.
+    // A later write is newer.
     other.put("a", "2").map_err(text)?;
     ensure(other.get("a").map_err(text)?.as_deref() == Some(b"2"), "a new write is not seen")
 }
 
-/// Of logs after a damaged one nothing is taken over: they are kept aside, and
-/// reported, with or without a manifest.
+/// Nothing is recovered from logs after a damaged one: they are moved to `lost` and reported, with
+/// or without a manifest.
 pub(super) fn a_log_that_is_not_taken_over_is_kept() -> Result<(), String> {
     for without_manifest in [false, true] {
         let (_, handles) = env(1);
@@ -220,7 +220,7 @@ pub(super) fn a_log_that_is_not_taken_over_is_kept() -> Result<(), String> {
         handles.jobs.run_until_idle();
         let other = db.keyspace("other").map_err(text)?;
         other.put_with("a", "1", WriteSync::Yes).map_err(text)?;
-        // Enough that the next log is begun, though the other keyspace keeps this one.
+        // Enough to start the next log, though the other keyspace keeps this one.
         db.put("filler", vec![7; 40_000]).map_err(text)?;
         handles.jobs.run_until_idle();
         db.put("b", "2").and_then(|()| db.default_keyspace().flush()).map_err(text)?;
@@ -249,8 +249,8 @@ pub(super) fn a_log_that_is_not_taken_over_is_kept() -> Result<(), String> {
     Ok(())
 }
 
-/// One byte of a log that was never synced, and whole batches behind it: an open and a repair
-/// say how many, and keep the log.
+/// One damaged byte in a log that was never synced, and whole batches behind it: an open and a
+/// repair report their number, and keep the log.
 pub(super) fn what_is_left_out_is_said_and_kept() -> Result<(), String> {
     [true, false].into_iter().try_for_each(is_left_out_said)
 }
@@ -275,8 +275,8 @@ fn is_left_out_said(by_repair: bool) -> Result<(), String> {
     ensure(lost(&handles).len() == 1, "a log with whole batches is gone")
 }
 
-/// Power loss brings back a log whose unlink was not durable, and the one after
-/// it not. What was synced since is in the log behind that gap.
+/// A power loss brings back a log whose unlink was not durable, but not the next one. Later synced
+/// writes are in the log behind that gap.
 pub(super) fn a_log_that_is_back_is_no_end() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = Db::open_with(DIR, adding(&handles, "small")).map_err(text)?;
@@ -284,7 +284,7 @@ pub(super) fn a_log_that_is_back_is_no_end() -> Result<(), String> {
     let mut removed = Vec::new();
     for round in 0..2 {
         add("counter", 1)?;
-        // Enough that the next log is made.
+        // Enough for the next log to be made.
         db.put_with(format!("round {round}"), vec![7; 40_000], WriteSync::Yes).map_err(text)?;
         handles.jobs.run_until_idle();
         removed.push(logs(&handles)[round].clone());
@@ -303,7 +303,7 @@ pub(super) fn a_log_that_is_back_is_no_end() -> Result<(), String> {
     let handles = killed(db, &handles, 1);
     let report = repair_without_manifest(&handles, adding(&handles, "small"))?;
     let said = format!("{report:?}");
-    // What is missing between them is in tables, which nothing can confirm.
+    // The missing records between them are in tables, which nothing can confirm.
     ensure(report.logs.len() == 2 && report.originals.len() == 2, &said)?;
     let db = Db::open_with(DIR, adding(&handles, "small")).map_err(text)?;
     let synced = db.get("synced").map_err(text)?;
@@ -342,13 +342,13 @@ fn repaired(handles: &Handles) -> Result<(RepairReport, Db), String> {
     Ok((report, db))
 }
 
-/// Where a table's index begins, by its footer.
+/// Returns the place of a table's index, from its footer.
 fn index_at(bytes: &[u8]) -> Option<u64> {
     let handle = bytes.len().checked_sub(84 - 40)?;
     bytes[handle..].first_chunk().map(|at| u64::from_le_bytes(*at))
 }
 
-/// Blocks say themselves where they are.
+/// Blocks record their own places, so a lost index costs no entry.
 pub(super) fn an_index_costs_nothing() -> Result<(), String> {
     let (handles, table) = with_a_table()?;
     let bytes = handles.fs.read_file(&table).ok_or("no table")?;
@@ -367,7 +367,7 @@ pub(super) fn an_index_costs_nothing() -> Result<(), String> {
     Ok(())
 }
 
-/// Of a damaged block the report has the keys around it and how many are gone.
+/// The report has the keys around a damaged block, and the number of lost entries.
 pub(super) fn what_is_lost_is_said() -> Result<(), String> {
     let (handles, table) = with_a_table()?;
     handles.fs.flip(&table, 3_000, 1);
@@ -405,7 +405,7 @@ pub(super) fn what_cannot_be_opened_is_not_lost() -> Result<(), String> {
     ensure(db.iter().count() == KEYS, "a key is gone")
 }
 
-/// As a repair of an earlier version left them when it was killed.
+/// Tables in `lost`, where a killed repair of an earlier version left them.
 pub(super) fn moved_tables_are_found() -> Result<(), String> {
     let (handles, table) = with_a_table()?;
     let bytes = handles.fs.read_file(&table).ok_or("no table")?;
@@ -421,8 +421,8 @@ pub(super) fn moved_tables_are_found() -> Result<(), String> {
     ensure(db.iter().count() == KEYS, "a key is gone")
 }
 
-/// What is in logs alone is counted, as it is written and where it was replayed;
-/// damage is told apart from what cannot be read.
+/// Verify counts the batches of logs, both in the session that wrote them and in one that replayed
+/// them, and distinguishes damaged files from unreadable ones.
 pub(super) fn verify_reads_manifest_and_logs() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = with_contents(&handles)?;

@@ -1,6 +1,6 @@
-//! What scenarios have in common: opening, filling, killing and damaging a database.
+//! The common steps of scenarios: opening, filling, killing and damaging a database.
 //!
-//! Owns: those steps. Never does: expect anything but what a scenario says.
+//! Owns: those steps. Never does: expect a result that no scenario asks for.
 
 use std::path::{Path, PathBuf};
 use windrow::{Db, ErrorKind, Options, WriteSync};
@@ -30,7 +30,7 @@ pub(super) fn text(error: windrow::Error) -> String {
     error.to_string()
 }
 
-/// A database with one key in a table and one in the log, closed or not.
+/// Makes a database with one key in a table and one in the log.
 pub(super) fn with_contents(handles: &Handles) -> Result<Db, String> {
     let db = open(handles)?;
     db.put("a", "1").and_then(|()| db.flush()).map_err(text)?;
@@ -38,7 +38,7 @@ pub(super) fn with_contents(handles: &Handles) -> Result<Db, String> {
     Ok(db)
 }
 
-/// The world after the process was killed.
+/// Returns the world after the process was killed.
 pub(super) fn killed(db: Db, handles: &Handles, seed: u64) -> Handles {
     handles.fs.halt();
     drop(db);
@@ -48,7 +48,7 @@ pub(super) fn killed(db: Db, handles: &Handles, seed: u64) -> Handles {
     handles.reborn(seed)
 }
 
-/// The logs that are there, oldest first.
+/// Returns the present logs, oldest first.
 pub(super) fn logs(handles: &Handles) -> Vec<PathBuf> {
     let names = handles.fs.files(Path::new(DIR));
     names

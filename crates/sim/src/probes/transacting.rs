@@ -1,6 +1,6 @@
-//! Transactions: what commits read nothing that others wrote since.
+//! Scenarios of transactions: no commit is based on a read that another write has made stale.
 //!
-//! Owns: the scenarios. Never does: run them side by side (`tests/shuttle` does).
+//! Owns: the scenarios. Never does: run them concurrently (`tests/shuttle` does).
 
 use super::steps::{ensure, kind, open, text};
 use windrow::{Db, ErrorKind, Result, SeqNo, Transaction, TransactionOptions};
@@ -10,7 +10,7 @@ fn is_conflict(result: Result<SeqNo>) -> bool {
     kind(result) == Some(ErrorKind::Conflict)
 }
 
-/// Reads with `read`, lets others do `write`, and commits a write of another key.
+/// Reads with `read`, runs `write` outside of the transaction, and commits a write of another key.
 fn conflicts(
     db: &Db,
     read: impl Fn(&Transaction) -> Result<()>,
@@ -35,7 +35,7 @@ pub(super) fn what_was_read_and_written_since_is_refused() -> std::result::Resul
     ensure(!conflicts(&db, get, || db.put("l", "new"))?, "a key that was not read")
 }
 
-/// Longer than what is remembered of writes.
+/// A transaction that outlasts the record of recent writes.
 pub(super) fn a_long_transaction_is_refused_as_well() -> std::result::Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;

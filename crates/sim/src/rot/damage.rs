@@ -1,6 +1,6 @@
-//! One damage to a database at rest, and the bytes that it leaves.
+//! One damage to a database at rest, and the bytes after it.
 //!
-//! Owns: what each damage means. Never does: choose damages (`plan.rs`) or judge.
+//! Owns: the meaning of each damage. Never does: choose damages (`plan.rs`) or judge.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,25 +9,25 @@ use std::ops::Range;
 /// Files by name.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Which image bytes are taken from.
+/// The image that bytes are taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The damaged database itself.
     Same,
     /// An earlier image of it, by its place in the list of those.
     Stale(usize),
-    /// Another database, which went through the same operations.
+    /// Another database, in which the same operations were run.
     Other,
 }
 
-/// A stretch of a file of an image.
+/// A part of a file of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Donor {
     /// The image.
     pub source: Source,
     /// Name of the file.
     pub file: String,
-    /// The stretch, in bytes.
+    /// The part, in bytes.
     pub range: Range<u64>,
 }
 
@@ -41,27 +41,27 @@ pub enum Damage {
         /// Bits to flip.
         mask: u8,
     },
-    /// The file ends after so many bytes.
+    /// The file ends after this number of bytes.
     Cut(u64),
-    /// The file is not there.
+    /// The file is missing.
     Gone,
     /// These bytes are zeros.
     Zero(Range<u64>),
-    /// From `at` on are the bytes of the donor: a misplaced, stale or foreign write.
+    /// From `at` on the file has the bytes of the donor: a misplaced, stale or foreign write.
     Graft {
         /// Bytes from the file's start.
         at: u64,
-        /// What is there.
+        /// The bytes that are written there.
         donor: Donor,
     },
     /// The bytes from `at` on and those of the donor (of the same image) change places.
     Swap {
         /// Bytes from the file's start.
         at: u64,
-        /// What they change places with.
+        /// The bytes that they change places with.
         donor: Donor,
     },
-    /// The file of this name of another image is here.
+    /// The file is replaced by that of the same name in another image.
     Replace(Source),
 }
 
@@ -70,7 +70,7 @@ pub enum Damage {
 pub struct Case {
     /// Name of the file.
     pub file: String,
-    /// What is done to it.
+    /// Its damage.
     pub damage: Damage,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Case {
 /// A file that a damage has changed: its new bytes, or that it is gone.
 pub(super) type Changed = (String, Option<Vec<u8>>);
 
-/// The images that damages draw on.
+/// The images that damages take bytes from.
 pub(super) struct Images<'a> {
     pub(super) own: &'a Files,
     pub(super) stale: &'a [Files],
@@ -104,7 +104,7 @@ impl Images<'_> {
         file.get(donor.range.start as usize..donor.range.end as usize)
     }
 
-    /// What the damage leaves; nothing where it would change nothing.
+    /// Returns the changed files; none if the damage would change nothing.
     pub(super) fn changes(&self, case: &Case) -> Vec<Changed> {
         let mut changes = self.changes_or_not(case).unwrap_or_default();
         changes.retain(|(name, bytes)| bytes.as_ref() != self.own.get(name));
@@ -140,8 +140,8 @@ impl Images<'_> {
     }
 }
 
-/// Puts `new` over the bytes from `at` on, without making the file longer.
-/// Returns what was there.
+/// Writes `new` over the bytes from `at` on, without making the file longer. Returns the
+/// overwritten bytes.
 fn overwrite(bytes: &mut [u8], at: u64, new: &[u8]) -> Vec<u8> {
     let at = (at as usize).min(bytes.len());
     let len = new.len().min(bytes.len() - at);
@@ -151,7 +151,7 @@ fn overwrite(bytes: &mut [u8], at: u64, new: &[u8]) -> Vec<u8> {
     old
 }
 
-/// The first to the last byte in which two versions of a file differ.
+/// Returns the range from the first to the last byte in which two versions of a file differ.
 pub(super) fn difference(old: &[u8], new: &[u8]) -> Range<u64> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     if old.len() != new.len() {

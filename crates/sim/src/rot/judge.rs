@@ -1,6 +1,6 @@
-//! Reads everything from a damaged copy, and says what came of it.
+//! The judge of a damaged copy: reads everything from it, and reports the outcome.
 //!
-//! Owns: what counts as right. Never does: choose damages, or repair them.
+//! Owns: the definition of a right answer. Never does: choose damages, or repair them.
 
 use super::damage::{Case, Changed, Damage, difference};
 use super::specimen::{Contents, Specimen, path};
@@ -16,13 +16,13 @@ use windrow_testkit::text;
 /// Keys that are read in addition to those that exist.
 const ABSENT: [&[u8]; 5] = [b"", b"aa", b"d", b"zz", b"\xff"];
 
-/// What came of damages: how many cases ended in each way.
+/// The outcomes of damages: how many cases ended in each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Cases in which something was changed at all.
+    /// Cases in which something was changed.
     pub cases: u64,
-    /// Everything was as it should be, and nothing noticed: what was damaged
-    /// is not part of the database any more.
+    /// Everything was right, and nothing noticed: the damaged bytes are no longer part of the
+    /// database.
     pub right: u64,
     /// Opening found the damage.
     pub refused: u64,
@@ -32,14 +32,14 @@ pub struct Outcome {
     pub verified: u64,
     /// All reads were right; the report of the recovery names torn bytes.
     pub reported: u64,
-    /// Writes of the last sync group went, and the recovery reports torn bytes.
+    /// Writes of the last sync group are gone, and the recovery reports torn bytes.
     pub lost_reported: u64,
-    /// Writes of the last sync group went without a trace, as if never written.
+    /// Writes of the last sync group are gone without a trace, as if never written.
     pub lost_silent: u64,
 }
 
 impl Outcome {
-    /// Sums two.
+    /// Sums two outcomes.
     #[must_use]
     pub fn plus(self, other: Outcome) -> Outcome {
         Outcome {
@@ -55,7 +55,7 @@ impl Outcome {
     }
 }
 
-/// A damaged copy, being judged.
+/// A damaged copy that is judged.
 pub(super) struct Judge<'a> {
     specimen: &'a Specimen,
     /// The files that were changed.
@@ -67,7 +67,7 @@ pub(super) struct Judge<'a> {
 /// Reads everything from a damaged copy.
 ///
 /// # Errors
-/// What came back wrong, in words.
+/// The first wrong answer, in words.
 pub fn check(specimen: &Specimen, case: &Case) -> Result<Outcome, String> {
     let judge = Judge::new(specimen, case);
     if judge.changed.is_empty() {
@@ -80,13 +80,13 @@ pub fn check(specimen: &Specimen, case: &Case) -> Result<Outcome, String> {
 impl<'a> Judge<'a> {
     pub(super) fn new(specimen: &'a Specimen, case: &Case) -> Judge<'a> {
         let changed = specimen.images().changes(case);
-        // Tables know nothing of each other; logs, manifest and CURRENT do.
+        // Tables record nothing of each other; logs, manifest and CURRENT do.
         let alone = changed.len() == 1 && !matches!(case.damage, Damage::Gone | Damage::Replace(_));
         let only = (alone && case.file.ends_with(".sst")).then(|| case.file.clone());
         Judge { specimen, changed, only }
     }
 
-    /// A copy with the damage in it.
+    /// Returns a copy with the damage in it.
     pub(super) fn damaged(&self) -> Handles {
         let handles = self.specimen.copy();
         for (name, bytes) in &self.changed {
@@ -135,8 +135,8 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// A part of the history is missing: it must be its end, and no more of it
-    /// than the damage reaches.
+    /// Checks a history that lacks a part: it must be its end, and no more of it than the damage
+    /// reaches.
     fn check_fall(&self, db: &Db, seq: u64) -> Result<(), String> {
         let least = self.changed.iter().filter_map(|(name, bytes)| {
             let damaged = difference(self.specimen.bytes(name), bytes.as_ref()?);
@@ -156,7 +156,7 @@ impl<'a> Judge<'a> {
         self.verify(db, found).map(|_| ())
     }
 
-    /// Whether a read found the damage.
+    /// Reads everything. Returns whether a read found the damage.
     fn read(&self, db: &Db, contents: &Contents) -> Result<bool, String> {
         let mut names = db.keyspaces();
         names.sort();
@@ -196,7 +196,8 @@ impl<'a> Judge<'a> {
         Ok(found)
     }
 
-    /// A scan gives what it should, or does up to a `Corruption` and then ends.
+    /// Compares a scan, which must give the right entries, or those up to a `Corruption` and then
+    /// end.
     fn scan<'p>(
         &self,
         mut got: impl Iterator<Item = windrow_base::Result<(windrow::Slice, windrow::Slice)>>,
@@ -208,7 +209,8 @@ impl<'a> Judge<'a> {
                 (Some(Ok((key, value))), Some((k, v))) if *key == **k && *value == **v => {}
                 (Some(Err(error)), _) => {
                     self.must_be_damage(&error)?;
-                    // Failed is failed: nothing after it may look like the end of the data.
+                    // A failed scan stays failed: nothing after the error may look like the end of
+                    // the data.
                     return match got.next() {
                         None | Some(Err(_)) => Ok(true),
                         Some(Ok(_)) => Err("a scan went on after an error".to_owned()),
@@ -229,8 +231,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether `verify` finds damage: it must wherever a read did, and wherever
-    /// a byte of a table that is part of the database is another.
+    /// Returns whether `verify` finds damage: it must if a read did, and if a byte of a table that
+    /// is part of the database has changed.
     fn verify(&self, db: &Db, found: bool) -> Result<bool, String> {
         let report = db.verify().map_err(|e| format!("verify: {e}"))?;
         for problem in &report.problems {
@@ -249,8 +251,8 @@ impl<'a> Judge<'a> {
         Ok(noticed)
     }
 
-    /// An error must be a `Corruption` that names a file: the damaged one, or,
-    /// where the damage makes files contradict each other, another.
+    /// Checks that an error is a `Corruption` that names a file: the damaged one, or, if the damage
+    /// makes files contradict each other, another.
     fn must_be_damage(&self, error: &Error) -> Result<(), String> {
         let named = error.file().and_then(|file| Path::new(file).file_name());
         let Some(named) = named.map(|name| name.to_string_lossy().into_owned()) else {

@@ -1,4 +1,4 @@
-//! Which damages are done: all of a kind, or an even part of them.
+//! The damages of a sweep: all of a kind, or an even part of them.
 //!
 //! Bits and lengths are counted and not listed, so that a plan of a million
 //! cases takes no memory; the others are listed.
@@ -10,22 +10,22 @@ use super::specimen::Specimen;
 use std::ops::Range;
 use windrow_env::testing::Rng;
 
-/// What a device writes whole or not at all, in bytes.
+/// The size of a write that a device makes whole or not at all, in bytes.
 const SECTOR_BYTES: u64 = 512;
-/// In a long run of zeros, which nothing tells apart, a thin sweep takes one byte of so many.
+/// In a long run of zeros, which are all alike, a thin sweep takes one byte in this number.
 const ZEROS_STEP: usize = 97;
 
-/// How many of the damages are done.
+/// The part of the damages that are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Density {
     /// Every bit, every length, every sector and every pair of sectors.
     Full,
-    /// The same, but of preallocated zeros one bit of each byte.
+    /// All of these, but only one bit of each byte of preallocated zeros.
     FullButZeros,
-    /// One bit of each byte and every length, but for preallocated zeros, of
-    /// which a part; one sector pair of so many.
+    /// One bit of each byte and every length, but only a part of preallocated zeros; one sector
+    /// pair in a given number.
     Thin {
-        /// One pair of sectors of so many is swapped.
+        /// One pair of sectors in this number is swapped.
         pairs_step: u64,
     },
 }
@@ -45,7 +45,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The damages of this density.
+    /// Lists the damages of this density.
     pub fn new(specimen: &Specimen, density: Density) -> Plan {
         let bytes = specimen.files().flat_map(|(file, _)| {
             let of = |(bits, offsets)| Bytes { file: file.to_owned(), offsets, bits };
@@ -62,7 +62,7 @@ impl Plan {
         plan
     }
 
-    /// How many damages there are.
+    /// Returns the number of damages.
     pub fn len(&self) -> u64 {
         self.others.len() as u64 + self.bytes.iter().map(Bytes::len).sum::<u64>()
     }
@@ -72,10 +72,10 @@ impl Plan {
         self.len() == 0
     }
 
-    /// The damage of this index.
+    /// Returns the damage of this index.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer.
     pub fn case(&self, index: u64) -> Case {
         let mut left = index;
         for bytes in &self.bytes {
@@ -87,14 +87,14 @@ impl Plan {
         self.others[left as usize].clone()
     }
 
-    /// The damages to whole files, by their indexes.
+    /// Returns the indexes of the damages to whole files.
     pub fn whole_files(&self) -> Range<u64> {
         let is_whole = |case: &&Case| matches!(case.damage, Damage::Gone | Damage::Replace(_));
         let first = self.bytes.iter().map(Bytes::len).sum();
         first..first + self.others.iter().take_while(is_whole).count() as u64
     }
 
-    /// Whole files: gone, older, or another database's.
+    /// Adds damages of whole files: gone, older, or another database's.
     fn add_files(&mut self, specimen: &Specimen) {
         for (file, _) in specimen.files() {
             let mut add = |damage| self.others.push(Case { file: file.to_owned(), damage });
@@ -106,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// Sectors of zeros, and as they once were.
+    /// Adds damages of sectors: zeroed, or with earlier contents.
     fn add_sectors(&mut self, specimen: &Specimen) {
         for (file, len) in specimen.files() {
             let file = file.to_owned();
@@ -122,7 +122,7 @@ impl Plan {
         }
     }
 
-    /// Sectors that change places, within files and between them.
+    /// Adds swaps of sectors, within files and between them.
     fn add_pairs(&mut self, specimen: &Specimen, step: u64) {
         let all: Vec<(String, Range<u64>)> = specimen
             .files()
@@ -154,7 +154,7 @@ impl Bytes {
         let offset = self.offsets[(index / (self.bits + 1)) as usize];
         let damage = match index % (self.bits + 1) {
             0 => Damage::Cut(offset),
-            // One bit of a byte: each gets its turn from byte to byte.
+            // One bit of a byte: each bit is used in turn from byte to byte.
             _ if self.bits == 1 => Damage::Flip { offset, mask: 1 << (offset % 8) },
             bit => Damage::Flip { offset, mask: 1 << (bit - 1) },
         };
@@ -162,17 +162,17 @@ impl Bytes {
     }
 }
 
-/// The sectors of a file of this length, the last one possibly shorter.
+/// Returns the sectors of a file of this length, the last one possibly shorter.
 fn sectors(len: u64) -> impl Iterator<Item = Range<u64>> {
     (0..len).step_by(SECTOR_BYTES as usize).map(move |at| at..(at + SECTOR_BYTES).min(len))
 }
 
-/// Whether a stretch holds anything but zeros.
+/// Whether a range has anything but zeros.
 fn telling(bytes: &[u8], range: &Range<u64>) -> bool {
     bytes[range.start as usize..range.end as usize].iter().any(|&b| b != 0)
 }
 
-/// The offsets of a file's flips, and how many bits are flipped at each.
+/// Returns the offsets of a file's flips, and how many bits are flipped at each.
 fn flips(contents: &[u8], density: Density) -> Vec<(u64, Vec<u64>)> {
     let offsets = |zeros, step| offsets(contents, zeros, step);
     match density {
@@ -185,9 +185,9 @@ fn flips(contents: &[u8], density: Density) -> Vec<(u64, Vec<u64>)> {
     }
 }
 
-/// The offsets, `step` apart within a sector, of preallocated zeros or of all
-/// other bytes. The first sector of a run of zeros counts
-/// with what is before it: where data ends, a reader still looks.
+/// Returns the offsets, `step` apart within a sector, of preallocated zeros or of all other bytes.
+/// The first sector of a run of zeros counts with the bytes before it: a reader still looks at the
+/// end of the data.
 fn offsets(contents: &[u8], zeros: bool, step: usize) -> Vec<u64> {
     let is_zero = |chunk: &[u8]| chunk.iter().all(|&b| b == 0);
     let sector = SECTOR_BYTES as usize;
@@ -204,9 +204,8 @@ fn offsets(contents: &[u8], zeros: bool, step: usize) -> Vec<u64> {
     offsets
 }
 
-/// A misplaced write drawn from a seed: a record, a block-sized piece or a
-/// sector of any image, anywhere in a file, at the start of another piece or
-/// at any byte (P6).
+/// Draws a misplaced write from a seed: a record, a block-sized piece or a sector of any image,
+/// anywhere in a file, at the start of another piece or at any byte (P6).
 pub fn misplaced(specimen: &Specimen, seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     if rng.below(4) == 0
@@ -241,8 +240,8 @@ pub fn misplaced(specimen: &Specimen, seed: u64) -> Case {
     Case { file, damage }
 }
 
-/// Two data blocks of a table that change places, of the same length: nothing
-/// but their place is wrong. `None` if the table has no two such.
+/// Draws two data blocks of a table with the same length, which change places: only their places
+/// are wrong. `None` if the table has no two such.
 fn draw_blocks(specimen: &Specimen, rng: &mut Rng) -> Option<Case> {
     let tables = specimen.block_places();
     let (file, blocks) = tables.iter().nth(rng.below(tables.len() as u64) as usize)?;

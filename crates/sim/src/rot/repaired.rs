@@ -1,9 +1,8 @@
-//! Repairs a damaged copy, opens it, and says what of the data is there.
+//! The judge of a repair: repairs a damaged copy, opens it, and compares its data.
 //!
-//! Right is: the database opens, every value was once written under its key
-//! (or is the merge of some of what was), and whatever the damage did not
-//! touch is there as it was. Where a table or the manifest was lost, deleted
-//! and overwritten data may show again, as `windrow::repair` says.
+//! The rule: the database opens, every value was once written under its key (or is the merge of
+//! some that were), and all data outside of the damage is unchanged. If a table or the manifest was
+//! lost, deleted and overwritten data may show again, as `windrow::repair` documents.
 //!
 //! Owns: that judgement. Never does: choose damages.
 
@@ -16,7 +15,7 @@ use windrow_base::ErrorKind;
 use windrow_testkit::op::Pair;
 use windrow_testkit::text;
 
-/// What came of repairs.
+/// The outcomes of repairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// Repairs.
@@ -25,16 +24,16 @@ pub struct Repaired {
     pub whole: u64,
     /// The tree had to be made from the tables.
     pub rebuilt: u64,
-    /// Keys that are gone with the bytes that held them.
+    /// Keys that are gone with the damaged bytes.
     pub missing: u64,
     /// Keys that show an older value, or were deleted and show again.
     pub older: u64,
-    /// Keys whose merge operator nothing names any more: they read as an error.
+    /// Keys whose merge operator is no longer recorded: they read as an error.
     pub unmerged: u64,
 }
 
 impl Repaired {
-    /// Sums two.
+    /// Sums two outcomes.
     #[must_use]
     pub fn plus(self, other: Repaired) -> Repaired {
         Repaired {
@@ -48,21 +47,21 @@ impl Repaired {
     }
 }
 
-/// What the damage excuses.
+/// The differences that the damage excuses.
 struct Excuse<'a> {
     judge: &'a Judge<'a>,
     specimen: &'a Specimen,
     rebuilt: bool,
-    /// Only logs were damaged: each keyspace is as it was at some time.
+    /// Only logs were damaged: each keyspace has a state that it once had.
     log_only: bool,
     /// A log was damaged, and other files were too.
     log: bool,
 }
 
-/// Repairs a damaged copy and reads what is there.
+/// Repairs a damaged copy and reads its data.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The first fault, in words.
 pub fn check_repair(specimen: &Specimen, case: &Case) -> Result<Repaired, String> {
     let judge = Judge::new(specimen, case);
     if judge.changed.is_empty() {
@@ -100,8 +99,7 @@ pub fn check_repair(specimen: &Specimen, case: &Case) -> Result<Repaired, String
     Ok(repaired)
 }
 
-/// Everything in a keyspace by gets of the keys that a scan gives; keys whose
-/// operands nothing can merge are counted.
+/// Reads all entries of a keyspace by a scan; counts a keyspace whose operands cannot be merged.
 fn read(
     db: &Db,
     name: &str,
@@ -170,7 +168,7 @@ impl Excuse<'_> {
         Ok(())
     }
 
-    /// Whether a damaged table may have held something about this key.
+    /// Whether a damaged table may have had something about this key.
     fn touched(&self, name: &str, key: &[u8]) -> bool {
         self.judge.changed.iter().any(|(file, _)| {
             let hull = self.specimen.hulls.get(file);

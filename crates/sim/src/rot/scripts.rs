@@ -1,12 +1,12 @@
-//! What the databases under damage were made by: scripts in the testkit's words.
+//! The scripts that made the databases under damage, in the testkit's text form.
 //!
 //! Owns: the texts. Never does: run them.
 
 use std::fmt::Write as _;
 
-/// Two keyspaces, several tables in several levels, every kind of entry. What
-/// is put and deleted again fills the log, so that it goes on in another one at
-/// the flush: in zeros, of which a sweep damages few.
+/// Two keyspaces, several tables in several levels, every kind of entry. A value that is put and
+/// deleted again fills the log, so that the flush starts the next one. It consists of zeros, and a
+/// sweep damages few of those.
 const CONTENTS: &str = "
 keyspace sum operator:add
 put a 1
@@ -53,36 +53,36 @@ flush
 put m 12
 ";
 
-/// Keys of the large script: so long that the index of their table is cut
-/// into partitions where they may be small.
+/// Keys of the large script: so long that the index of their table is cut into partitions if those
+/// may be small.
 const LARGE_KEYS: u64 = 160;
 
-/// How a database's session ends.
+/// The end of a database's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// By a clean close.
     Closed,
-    /// The process dies: what it wrote is there.
+    /// The process dies: all that it wrote stays.
     Killed,
-    /// The power fails: what was not synced is gone.
+    /// The power fails: everything unsynced is gone.
     PowerLoss,
 }
 
-/// A script, and how the database's session ends after it.
+/// A script, and the end of the database's session after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
     /// Its name in messages.
     pub name: &'static str,
-    /// Goes before `tail`: the contents that every image has, once or many times longer.
+    /// Whether the contents before `tail`, which every image has, are many times longer.
     large: bool,
     /// Its last operations.
     tail: &'static str,
-    /// How it ends.
+    /// The end of its session.
     pub ending: Ending,
 }
 
 impl Script {
-    /// The operations.
+    /// Returns the operations.
     pub fn text(&self) -> String {
         let mut text = CONTENTS.to_owned();
         if self.large {
@@ -95,7 +95,7 @@ impl Script {
         text + self.tail
     }
 
-    /// The same with many long keys, for small partitions.
+    /// Returns the script with many long keys, for small partitions.
     #[must_use]
     pub fn enlarged(self) -> Script {
         Script { large: true, ..self }
@@ -106,7 +106,7 @@ impl Script {
 pub const CLOSED: Script =
     Script { name: "closed", large: false, tail: "", ending: Ending::Closed };
 
-/// Several sync groups in the log that is written to.
+/// Several sync groups in the active log.
 const GROUPS: &str = "
 put p 1 sync
 put q 2
@@ -117,7 +117,7 @@ delete j sync
 put s last sync
 ";
 
-/// The same, with records behind the last sync.
+/// Several sync groups, with records behind the last sync.
 const UNSYNCED: &str = "
 put p 1 sync
 put q 2 sync
@@ -125,7 +125,7 @@ merge @sum m i:8
 put s last
 ";
 
-/// An older log is kept for a keyspace that was not flushed; both hold synced records.
+/// An older log is kept for a keyspace that was not flushed; both have synced records.
 const TWO_LOGS: &str = "
 put @sum p i:1 sync
 put p 1 sync
@@ -138,7 +138,7 @@ put r 3
 put s last sync
 ";
 
-/// An older log is kept, and there is nothing in the one that is written to.
+/// An older log is kept, and the active one is empty.
 const ROTATED: &str = "
 put @sum p i:1 sync
 put p 1 sync
@@ -157,7 +157,7 @@ keyspace late
 drop gone
 ";
 
-/// Nothing is in the log that is written to.
+/// The active log is empty.
 const FLUSHED: &str = "
 put mm \\x00*33000
 delete mm

@@ -1,5 +1,5 @@
-//! The database under damage: its files as a script and an ending left them,
-//! earlier and foreign versions of those, and what a read must give.
+//! The database under damage: its files after a script and an ending, earlier and foreign versions
+//! of those, and the right answers of reads.
 //!
 //! Owns: the images and the history. Never does: damage or judge.
 
@@ -28,13 +28,13 @@ use windrow_testkit::world::{DIR, World};
 
 /// Seed of the database under damage.
 const SEED: u64 = 7;
-/// What the other database's identities are drawn from.
+/// Seed of the other database's identities.
 const OTHER_SEED: u64 = 8;
-/// Earlier images that are kept: the last ones before the end, and so many spread over the session.
+/// Earlier images that are kept: the last ones before the end, and others spread over the session.
 const STALE_LAST: usize = 3;
 const STALE_SPREAD: usize = 3;
 
-/// Everything visible, per keyspace.
+/// All visible entries, per keyspace.
 pub(super) type Contents = Vec<(String, Vec<Pair>)>;
 
 /// Counters and operands, by keyspace and key.
@@ -47,7 +47,7 @@ struct LogRecord {
     last_seq: u64,
 }
 
-/// The undamaged database and what is known of it.
+/// The undamaged database and its history.
 pub struct Specimen {
     pub(super) handles: Handles,
     pub(super) options: Options,
@@ -56,9 +56,9 @@ pub struct Specimen {
     other: Files,
     /// The contents after each sequence number that ends a write.
     pub(super) history: BTreeMap<u64, Contents>,
-    /// Every value that a key was ever seen to have, by keyspace and key.
+    /// Every value that a key ever had, by keyspace and key.
     pub(super) seen: BTreeMap<(String, Vec<u8>), BTreeSet<Vec<u8>>>,
-    /// Up to this sequence number everything was durable before the last sync.
+    /// Everything up to this sequence number was durable before the last sync.
     promised_seq: u64,
     logs: BTreeMap<String, Vec<LogRecord>>,
     /// Data blocks of each table that is part of the database, by its name.
@@ -71,7 +71,7 @@ pub struct Specimen {
     counters: Counters,
 }
 
-/// A session while it runs.
+/// A running session.
 struct Session {
     handles: Handles,
     images: Vec<Files>,
@@ -115,7 +115,7 @@ impl Specimen {
         Ok(specimen)
     }
 
-    /// Sees what an open of the undamaged database gives.
+    /// Records the tables and keyspaces that an open of the undamaged database shows.
     fn look(&mut self) -> windrow_base::Result<()> {
         let db = self.open(&self.copy())?;
         for name in db.keyspaces() {
@@ -127,7 +127,7 @@ impl Specimen {
             for (_, _, file) in version.files() {
                 let (lo, hi) = (file.smallest.to_vec(), file.largest.to_vec());
                 let name = names::table(file.number);
-                // What recovery has made is not in the image.
+                // Tables made by recovery are not in the image.
                 if self.files.contains_key(&name) {
                     let (file_bytes, uid) = (file.bytes, file.uid);
                     let expect = Expect { file_bytes, uid, order: version.order.clone() };
@@ -140,7 +140,7 @@ impl Specimen {
         Ok(())
     }
 
-    /// Whether a key ever had this value, or what is left of a key's merges could.
+    /// Whether a key ever had this value, or a part of its operands could give it.
     pub(super) fn was_ever(&self, keyspace: &str, key: &[u8], value: &[u8]) -> bool {
         let place = (keyspace.to_owned(), key.to_vec());
         if self.seen.get(&place).is_some_and(|values| values.contains(value)) {
@@ -174,27 +174,27 @@ impl Specimen {
         }
     }
 
-    /// The files that are damaged, with their lengths in bytes.
+    /// Returns the files that are damaged, with their lengths in bytes.
     pub fn files(&self) -> impl Iterator<Item = (&str, u64)> {
         self.files.iter().map(|(name, bytes)| (name.as_str(), bytes.len() as u64))
     }
 
-    /// The bytes of a file; none if there is no such file.
+    /// Returns the bytes of a file; none if there is no such file.
     pub fn bytes(&self, name: &str) -> &[u8] {
         self.files.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Everything that the undamaged database shows.
+    /// Returns all entries that the undamaged database shows.
     pub fn contents(&self) -> &[(String, Vec<Pair>)] {
         self.history.values().last().map_or(&[], Vec::as_slice)
     }
 
-    /// The wall clock at the end of its session, in ms since 1970.
+    /// Returns the wall clock's time at the end of its session, in ms since 1970.
     pub fn now_ms(&self) -> u64 {
         self.handles.clock.wall_ms()
     }
 
-    /// How many earlier images there are.
+    /// Returns the number of earlier images.
     pub fn stale_images(&self) -> usize {
         self.stale.len()
     }
@@ -203,14 +203,14 @@ impl Specimen {
         Images { own: &self.files, stale: &self.stale, other: &self.other }
     }
 
-    /// The sequence number that the undamaged database recovers to.
+    /// Returns the sequence number that the undamaged database recovers to.
     pub(super) fn last_seq(&self) -> u64 {
         self.history.keys().last().copied().unwrap_or(0)
     }
 
-    /// The least sequence number that may be left where these bytes of a file
-    /// are damaged; `None` where nothing may be lost: the damage does not
-    /// reach what only the last sync made durable, or nothing did.
+    /// Returns the least sequence number that may be left if these bytes of a file are damaged.
+    /// `None` if nothing may be lost: the damage is outside of the last sync group, or there is no
+    /// such group.
     pub(super) fn may_fall_to(&self, file: &str, damaged: &Range<u64>) -> Option<u64> {
         let records = self.logs.get(file)?;
         records.last().filter(|record| record.last_seq > self.promised_seq)?;
@@ -225,13 +225,13 @@ impl Specimen {
         Some(older.chain(whole).map(|record| record.last_seq).max().unwrap_or(0))
     }
 
-    /// Records and their places, to misplace them.
+    /// Returns the places of a log's records, to misplace them.
     pub(super) fn log_places(&self, file: &str) -> Vec<Range<u64>> {
         let records = self.logs.get(file).into_iter().flatten();
         records.map(|record| record.place.clone()).collect()
     }
 
-    /// Data blocks and their places, to misplace them.
+    /// Returns the places of data blocks, to misplace them.
     pub(super) fn block_places(&self) -> &BTreeMap<String, Vec<Range<u64>>> {
         &self.blocks
     }
@@ -248,7 +248,7 @@ impl Specimen {
         options
     }
 
-    /// A copy of the files, and jobs of its own.
+    /// Returns a copy of the files, with jobs of its own.
     pub(super) fn copy(&self) -> Handles {
         Handles { fs: self.handles.fs.fork(), ..self.handles.reborn(1) }
     }
@@ -257,7 +257,7 @@ impl Specimen {
 impl Session {
     fn live(options: &Options, script: &Script, seed: u64) -> Result<Session, String> {
         let (_, handles) = env(SEED);
-        // The same session, with other identities: of the same names everywhere.
+        // The session is the same with other identities; all names stay the same.
         let mut draw = Rng::new(seed);
         let random = std::sync::Arc::new(SeededRandom::new(draw.next_u64()));
         let handles = Handles { random, ..handles };
@@ -287,7 +287,7 @@ impl Session {
         session.end(database, script.ending)
     }
 
-    /// Sees what a power loss would leave now.
+    /// Records how much a power loss would leave now.
     fn note_durable(&mut self) {
         let fs = self.handles.fs.fork();
         lose_unsynced(&fs);
@@ -309,7 +309,7 @@ impl Session {
             Ending::Killed => fs.kill(0),
             Ending::PowerLoss => lose_unsynced(&fs),
         }
-        // It closes itself, on the files that are left behind.
+        // It closes itself, on files that are no longer used.
         drop(database);
         self.handles.jobs.discard();
         self.handles.fs = fs;
@@ -325,7 +325,7 @@ fn lose_unsynced(fs: &CrashFs) {
     });
 }
 
-/// A path in the database's directory.
+/// Returns a path in the database's directory.
 pub(super) fn path(name: &str) -> PathBuf {
     Path::new(DIR).join(name)
 }
@@ -335,7 +335,7 @@ fn files_of(fs: &CrashFs) -> Files {
     names.filter_map(|name| Some((name.clone(), fs.read_file(&path(&name))?))).collect()
 }
 
-/// The records of every write-ahead log, up to where it is valid.
+/// Returns the records of the valid part of every write-ahead log.
 fn logs_of(fs: &CrashFs) -> BTreeMap<String, Vec<LogRecord>> {
     let names = fs.files(Path::new(DIR)).into_iter().filter(|name| name.ends_with(".wal"));
     names.map(|name| (name.clone(), log_records(fs, &name).unwrap_or_default())).collect()
@@ -355,7 +355,7 @@ fn log_records(fs: &CrashFs, name: &str) -> windrow_base::Result<Vec<LogRecord>>
     Ok(records)
 }
 
-/// Gives what is written other values of the same lengths.
+/// Gives the written values other bytes of the same lengths.
 fn tell_apart(op: &mut Op) {
     let writes = match op {
         Op::Write { write, .. } => std::slice::from_mut(write),
@@ -374,7 +374,7 @@ fn tell_apart(op: &mut Op) {
     }
 }
 
-/// The data blocks of a table whose index is in one piece.
+/// Returns the data blocks of a table whose index is in one piece.
 fn blocks_of(fs: &CrashFs, name: &str, expect: Expect) -> windrow_base::Result<Vec<Range<u64>>> {
     let table = Table::open(&fs.open(&path(name), ReadOptions::default())?, expect)?;
     let mut blocks = Vec::new();
@@ -388,7 +388,7 @@ fn blocks_of(fs: &CrashFs, name: &str, expect: Expect) -> windrow_base::Result<V
     Ok(blocks)
 }
 
-/// Every counter and operand that the script writes.
+/// Returns every counter and operand that the script writes.
 fn counters_of(script: &Script) -> Result<Counters, String> {
     let mut counters = Counters::new();
     for line in text::parse(&script.text())? {
@@ -405,7 +405,7 @@ fn counters_of(script: &Script) -> Result<Counters, String> {
     Ok(counters)
 }
 
-/// A few of the images that differ from the last one.
+/// Returns a few of the images that differ from the last one.
 fn stale(mut images: Vec<Files>, last: &Files) -> Vec<Files> {
     images.dedup();
     images.retain(|image| image != last);

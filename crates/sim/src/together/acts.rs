@@ -1,33 +1,33 @@
-//! The acts. Each is run again and again by an author of its own; some write, and number what
-//! they write in the ledger.
+//! The acts. Each is run again and again by an author of its own; some write, and number their
+//! writes in the ledger.
 //!
-//! Owns: what is done, and what each act itself may assert. Never does: end a database but by
-//! the act that closes it.
+//! Owns: the acts, and the assertions that each can make by itself. Never does: end a database,
+//! except in the act that closes it.
 
 use super::ledger::first_key;
 use super::stage::{Stage, queued, shown};
 use windrow::{Batch, Conditions, Keyspace, TransactionOptions, WriteSync};
 use windrow_base::Result;
 
-/// Something that can be done.
+/// An act.
 #[derive(Clone, Copy)]
 pub struct Act {
     /// Its name.
     pub name: &'static str,
-    /// Does it once, for an author.
+    /// Runs it once, for an author.
     pub run: fn(&Stage, usize) -> Result<()>,
-    /// What it asks of those next to it.
+    /// Its effect on the others.
     pub kind: Kind,
-    /// How often it is done where something quick is done a hundred times.
+    /// The number of its runs for a hundred runs of a quick act.
     pub times: u64,
 }
 
-/// What an act means for those next to it.
+/// The effect of an act on the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing.
     Harmless,
-    /// They may be refused by the device.
+    /// The device may refuse their operations.
     Breaks,
     /// They may find the database closed.
     Closes,
@@ -37,7 +37,7 @@ const fn act(name: &'static str, run: fn(&Stage, usize) -> Result<()>, times: u6
     Act { name, run, kind: Kind::Harmless, times }
 }
 
-/// Every act. The place of one that writes is its author: what is in a database stays with it.
+/// Every act. The index of one that writes is its author, so the order stays: databases contain it.
 pub const ACTS: &[Act] = &[
     act("write", write, 100),
     act("transact", transact, 60),
@@ -69,7 +69,7 @@ impl Stage {
     }
 }
 
-/// A batch over both keyspaces, in which a range may be deleted first.
+/// Writes a batch over both keyspaces, in which a range may be deleted first.
 fn write(stage: &Stage, author: usize) -> Result<()> {
     let attempt = stage.ledger.begin(author);
     let mut batch = Batch::new();
@@ -87,7 +87,7 @@ fn write(stage: &Stage, author: usize) -> Result<()> {
     Ok(())
 }
 
-/// The same in a transaction, of either kind, that has read what it writes over.
+/// Writes in a transaction, of either kind, that has read the values that it overwrites.
 fn transact(stage: &Stage, author: usize) -> Result<()> {
     let attempt = stage.ledger.begin(author);
     let options = match stage.ground.draw(2) {
@@ -108,7 +108,7 @@ fn transact(stage: &Stage, author: usize) -> Result<()> {
     Ok(())
 }
 
-/// A batch that is written if nobody has written the author's keys since: nobody has.
+/// Writes a batch under the condition that the author's keys are unchanged, which always holds.
 fn condition(stage: &Stage, author: usize) -> Result<()> {
     let attempt = stage.ledger.begin(author);
     let (mut batch, mut conditions) = (Batch::new(), Conditions::new());
@@ -143,7 +143,7 @@ fn merge(stage: &Stage, author: usize) -> Result<()> {
     Ok(())
 }
 
-/// Pushes a number, and pops the lowest, or a few.
+/// Pushes a number, and pops the lowest one or a few.
 fn pop(stage: &Stage, author: usize) -> Result<()> {
     let attempt = stage.ledger.begin(author);
     let mut batch = Batch::new();
@@ -168,13 +168,13 @@ fn pop(stage: &Stage, author: usize) -> Result<()> {
     Ok(())
 }
 
-/// Into one keyspace always: the other one's keys would be older.
+/// Ingests into one keyspace always: the other one's keys would be older.
 fn ingest(stage: &Stage, author: usize) -> Result<()> {
     let attempt = stage.ledger.begin(author);
     let mut ingest = stage.spaces[author % 2].ingest()?;
     attempt.pairs().try_for_each(|(key, value)| ingest.put(key, value))?;
     if stage.ground.draw(8) == 0 {
-        // Given up: nothing of it may show.
+        // Abandoned: none of its keys may show.
         return Ok(());
     }
     ingest.finish()?;
@@ -205,7 +205,7 @@ fn checkpoint(stage: &Stage, author: usize) -> Result<()> {
     })
 }
 
-/// A keyspace that comes and goes, with something in it.
+/// Makes and drops a keyspace with a few keys in it.
 fn keyspaces(stage: &Stage, author: usize) -> Result<()> {
     let name = format!("of author {author}");
     let space = stage.db.keyspace(&name)?;
@@ -231,7 +231,7 @@ fn sync(stage: &Stage, _: usize) -> Result<()> {
     stage.db.sync()
 }
 
-/// Snapshots that are held, scans and statistics.
+/// Reads by a snapshot, scans and statistics.
 fn read(stage: &Stage, _: usize) -> Result<()> {
     let held = stage.db.snapshot();
     let first = stage.ledger.observe(&stage.spaces, &held)?;
@@ -244,7 +244,7 @@ fn read(stage: &Stage, _: usize) -> Result<()> {
     stage.db.at_rest().map(drop)
 }
 
-/// Another process reads, twice.
+/// Reads twice in another process.
 fn follow(stage: &Stage, _: usize) -> Result<()> {
     let follower = stage.ground.follow()?;
     for _ in 0..2 {
@@ -256,7 +256,7 @@ fn follow(stage: &Stage, _: usize) -> Result<()> {
     Ok(())
 }
 
-/// Another process copies what it read.
+/// Copies the database from another process that reads it.
 fn copy(stage: &Stage, author: usize) -> Result<()> {
     let follower = stage.ground.follow()?;
     let dir = stage.ground.copy_path(author);
@@ -274,7 +274,7 @@ fn copy(stage: &Stage, author: usize) -> Result<()> {
     Ok(())
 }
 
-/// The device fails, and writing is turned on again.
+/// Makes the device fail, and turns writing on again.
 fn resume(stage: &Stage, _: usize) -> Result<()> {
     let broken = stage.ground.break_device();
     for _ in 0..stage.ground.draw(30) {

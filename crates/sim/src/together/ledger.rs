@@ -1,13 +1,15 @@
-//! What authors of several kinds wrote and were told, and what may be seen of it.
+//! The ledger: the writes of several authors, their acknowledgements, and the states that are
+//! possible after them.
 //!
-//! Each author numbers its writes, and sets keys of its own to that number, together with what
-//! was acknowledged to each other author when it began. So a state shows a number for each
-//! author, and is possible only if each write is whole (P3, P27), and if the state has all that
-//! its writes came after (P2, P26): a prefix of the order of commits, keyspaces together.
+//! Each author numbers its writes, and sets keys of its own to that number, together with the
+//! number of every other author that was acknowledged when it began. So a state shows a number for
+//! each author. It is possible only if each write is whole (P3, P27), and if it contains all writes
+//! that came before those that it shows (P2, P26): a prefix of the order of commits, keyspaces
+//! together.
 //!
-//! Owns: the numbers, in memory, or in a file that several processes read and that outlives
-//! them. Its own atomics are the standard library's, since the bookkeeping of a test is no place
-//! for shuttle to switch threads. Never does: write to a database.
+//! Owns: the numbers, in memory, or in a file that several processes read and that outlives them.
+//! Its own atomics are the standard library's, since the bookkeeping of a test is no place for
+//! shuttle to switch threads. Never does: write to a database.
 
 #![allow(clippy::disallowed_types, reason = "the ledger is a file of the real system")]
 
@@ -19,13 +21,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use windrow::{Keyspace, Snapshot};
 use windrow_base::Result;
 
-/// Keys that each write sets, in each keyspace that it goes to.
+/// The number of keys that each write sets, in each keyspace that it goes to.
 const KEYS: u64 = 3;
 
-/// The last write of each author: 0 for none yet.
+/// The last write of each author: 0 if there is none yet.
 pub type Counts = Vec<u64>;
 
-/// What is counted of each author.
+/// The stage of an author's writes that is counted.
 #[derive(Clone, Copy)]
 enum Of {
     Attempted,
@@ -35,7 +37,8 @@ enum Of {
 
 const KINDS: usize = 3;
 
-/// What was begun, acknowledged, and acknowledged as durable. Each author is one thread.
+/// The last write of each author that was begun, acknowledged, and acknowledged as durable. Each
+/// author is one thread.
 pub struct Ledger {
     authors: usize,
     value_bytes: usize,
@@ -52,16 +55,16 @@ pub struct Attempt {
 }
 
 impl Ledger {
-    /// That of so many authors, whose values have so many bytes.
+    /// Makes a ledger of `authors` authors, whose values have `value_bytes` bytes.
     pub fn new(authors: usize, value_bytes: usize) -> Ledger {
         let numbers = (0..authors * KINDS).map(|_| AtomicU64::new(0)).collect();
         Ledger { authors, value_bytes, numbers, file: None }
     }
 
-    /// The same in a file, with what is in it.
+    /// Opens a ledger in a file, with its contents.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn open(path: &Path, authors: usize, value_bytes: usize) -> std::io::Result<Ledger> {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
@@ -83,13 +86,14 @@ impl Ledger {
         u64::from_le_bytes(bytes)
     }
 
-    /// Raises a number. Of one author only its thread does; what is durable, the others may too.
+    /// Raises a number. Only the author's thread does, but other threads may also raise the durable
+    /// one.
     fn raise(&self, of: Of, author: usize, number: u64) {
         let at = self.at(of, author);
         let before = self.numbers[at].fetch_max(number, Ordering::SeqCst);
         if let Some(file) = &self.file
             && before < number
-            // In a file nobody asks for it: a killed process loses nothing.
+            // No process reads it from a file: a killed process loses nothing.
             && !matches!(of, Of::Durable)
         {
             file.write_all_at(&number.to_le_bytes(), (at * 8) as u64).expect("the ledger is kept");
@@ -100,7 +104,7 @@ impl Ledger {
         (0..self.authors).map(|author| self.get(of, author)).collect()
     }
 
-    /// The next write of an author.
+    /// Begins the next write of an author.
     pub fn begin(&self, author: usize) -> Attempt {
         let known = self.acknowledged();
         let number = self.get(Of::Attempted, author) + 1;
@@ -108,11 +112,11 @@ impl Ledger {
         Attempt { author, number, known, value_bytes: self.value_bytes }
     }
 
-    /// It was acknowledged.
+    /// Records that a write was acknowledged.
     pub fn end(&self, Attempt { author, number, known, .. }: &Attempt, is_durable: bool) {
         self.raise(Of::Acknowledged, *author, *number);
         if is_durable {
-            // All before it in the order of commits is durable with it.
+            // All writes before it in the order of commits are durable with it.
             known.iter().enumerate().for_each(|(other, known)| {
                 self.raise(Of::Durable, other, *known);
             });
@@ -120,7 +124,7 @@ impl Ledger {
         }
     }
 
-    /// Power was lost: writes go on from what is left.
+    /// Continues after a power loss from the writes that are left.
     pub fn go_on_from(&self, counts: &[u64]) {
         for (author, number) in counts.iter().enumerate() {
             for of in [Of::Acknowledged, Of::Durable] {
@@ -129,28 +133,28 @@ impl Ledger {
         }
     }
 
-    /// What was begun.
+    /// Returns the last writes that were begun.
     pub fn attempted(&self) -> Counts {
         self.counts(Of::Attempted)
     }
 
-    /// What was acknowledged.
+    /// Returns the last writes that were acknowledged.
     pub fn acknowledged(&self) -> Counts {
         self.counts(Of::Acknowledged)
     }
 
-    /// What was acknowledged as durable, or before what was.
+    /// Returns the last writes that were acknowledged as durable, or precede one that was.
     pub fn durable(&self) -> Counts {
         self.counts(Of::Durable)
     }
 
-    /// What a snapshot shows of each author, by gets and by scans both ways.
+    /// Returns the last write of each author in a snapshot, by gets and by scans both ways.
     ///
     /// # Errors
-    /// What the database said.
+    /// The database's error.
     ///
     /// # Panics
-    /// If no prefix of the order of commits looks like this.
+    /// If no prefix of the order of commits gives this state.
     pub fn observe(&self, spaces: &[Keyspace], snapshot: &Snapshot) -> Result<Counts> {
         let seen = (0..self.authors)
             .map(|author| self.observe_author(author, spaces, snapshot))
@@ -187,12 +191,12 @@ impl Ledger {
             }
             writes.extend(got);
         }
-        // One that goes to one keyspace alone always does.
+        // An author that writes to one keyspace alone always does.
         assert!(writes.windows(2).all(|pair| pair[0] == pair[1]), "author {author}: {writes:?}");
         Ok(writes.into_iter().next().unwrap_or_else(|| vec![0; 1 + self.authors]))
     }
 
-    /// The number of a write, and what it knew.
+    /// Returns the number of a write, and the numbers that it knew.
     fn parse(&self, value: &[u8]) -> Vec<u64> {
         assert_eq!(value.len(), self.value_bytes, "a value that nobody wrote");
         let text = std::str::from_utf8(value).expect("a value that nobody wrote");
@@ -201,19 +205,19 @@ impl Ledger {
         numbers
     }
 
-    /// The number of the write that a value of an author is of; 0 of none.
+    /// Returns the number of the write that an author's value belongs to; 0 if there is no value.
     pub fn number(&self, value: Option<&[u8]>) -> u64 {
         value.map_or(0, |value| self.parse(value)[0])
     }
 }
 
 impl Attempt {
-    /// Its number.
+    /// Returns its number.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The pairs that it writes, in the order of keys.
+    /// Returns the pairs that it writes, in the order of keys.
     pub fn pairs(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
         let mut text = format!("{} ", self.number);
         self.known.iter().for_each(|known| write!(text, "{known} ").expect("a string"));
@@ -223,12 +227,12 @@ impl Attempt {
         (0..KEYS).map(move |n| (key(self.author, n), value.clone()))
     }
 
-    /// The first of its keys.
+    /// Returns the first of its keys.
     pub fn first_key(&self) -> String {
         first_key(self.author)
     }
 
-    /// The range that holds the author's keys, and no others.
+    /// Returns the range of the author's keys, which has no others.
     pub fn range(&self) -> (String, String) {
         let prefix = prefix(self.author);
         let end = format!("{prefix}~");
@@ -236,7 +240,7 @@ impl Attempt {
     }
 }
 
-/// The first of an author's keys.
+/// Returns the first of an author's keys.
 pub fn first_key(author: usize) -> String {
     key(author, 0)
 }
@@ -252,7 +256,7 @@ fn key(author: usize, n: u64) -> String {
 /// Asserts that `lo <= counts <= hi` for each author.
 ///
 /// # Panics
-/// If not.
+/// If that is not so.
 pub fn within(what: &str, lo: &[u64], counts: &[u64], hi: &[u64]) {
     let fits = |author: usize| lo[author] <= counts[author] && counts[author] <= hi[author];
     let all = (0..counts.len()).all(fits);

@@ -1,13 +1,13 @@
-//! Everything that a database can be asked for, at the same time.
+//! Every operation of a database, at the same time.
 //!
-//! One list of acts ([`ACTS`]), one ledger of what they wrote, and one judge: whatever a writer, a
-//! reader, a follower, a copy or an image of the directory shows is a prefix of what was
-//! committed, with all that was acknowledged before the look. Three drivers: pairs of acts under
+//! One list of acts ([`ACTS`]), one ledger of their writes, and one judge. Every state that a
+//! writer, a reader, a follower, a copy or an image of the directory shows is a prefix of the order
+//! of commits, with everything acknowledged before the look. Three drivers: pairs of acts under
 //! shuttle (`tests/shuttle/pairs.rs`), all of them on threads over the simulated file system with
 //! kills, power losses, full devices and failures (`threads.rs`), and on the real system in
 //! processes that are killed (`processes.rs`).
 //!
-//! Owns: nothing. Never does: know what machine acts run on ([`Ground`]).
+//! Owns: nothing. Never does: know the machine that acts run on ([`Ground`]).
 
 mod acts;
 pub mod ledger;

@@ -1,7 +1,7 @@
-//! All acts at once in a process on the real system that is killed, next to processes that
-//! follow it and copy what they read: again and again over the same directory.
+//! All acts at once in a process on the real system that is killed, next to processes that follow
+//! it and copy the contents that they read: again and again over the same directory.
 //!
-//! Owns: the processes. Never does: decide what is right (`mod.rs`).
+//! Owns: the processes. Never does: decide whether a state is right (`mod.rs`).
 
 #![allow(
     clippy::disallowed_methods,
@@ -25,36 +25,36 @@ use windrow_testkit::variant::POLICIES;
 
 /// Bytes of a value.
 const VALUE_BYTES: usize = 1 << 10;
-/// A kill comes between these after the start, even on a logarithmic scale.
+/// The delay of a kill after the start is drawn between these, evenly on a logarithmic scale.
 const DELAY_MS: (f64, f64) = (5.0, 1_500.0);
 
-/// What is run.
+/// The arguments of a run.
 #[derive(Args, Clone, Debug)]
 pub struct Rounds {
-    /// How many kills.
+    /// The number of kills.
     #[arg(long, default_value_t = 20)]
     pub kills: u64,
-    /// For so long at most, in seconds.
+    /// The most seconds that it takes.
     #[arg(long, default_value_t = u64::MAX)]
     pub seconds: u64,
     /// Processes that follow and copy.
     #[arg(long, default_value_t = 2)]
     pub followers: u64,
-    /// Where all choices come from.
+    /// The seed of all choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Where the database is kept while it runs; a failure stays there.
+    /// The directory of the database while it runs; a failure stays there.
     #[arg(long)]
     pub dir: Option<PathBuf>,
 }
 
-/// What a process of the run is told.
+/// The task of a process of the run.
 #[derive(Args, Clone, Debug)]
 pub struct Task {
-    /// Where database, ledger and copies are.
+    /// The directory of database, ledger and copies.
     #[arg(long)]
     pub dir: PathBuf,
-    /// Where its choices come from.
+    /// The seed of its choices.
     #[arg(long)]
     pub seed: u64,
     /// It follows instead of writing.
@@ -164,7 +164,7 @@ impl Process {
         Ok(Process { child, name })
     }
 
-    /// That it has not ended by itself: a process that finds something wrong does.
+    /// Checks that it has not ended by itself: a process that finds a fault does.
     fn check(&mut self) -> std::result::Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -173,10 +173,10 @@ impl Process {
     }
 }
 
-/// Runs it. Returns how many kills, and how much was acknowledged.
+/// Runs the rounds. Returns the number of kills, and of acknowledged writes.
 ///
 /// # Errors
-/// What was lost or wrong.
+/// The write that was lost, or the fault.
 pub fn run(plan: &Rounds, dir: &Path) -> std::result::Result<(u64, u64), String> {
     let (begin, yard) = (Instant::now(), Yard::new(dir, plan.seed));
     let ledger = yard.ledger().map_err(|error| error.to_string())?;
@@ -196,7 +196,7 @@ pub fn run(plan: &Rounds, dir: &Path) -> std::result::Result<(u64, u64), String>
         let judged = || judge("after a kill", &|| yard.open(), &ledger, (&least, &most));
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(judged))
             .map_err(|_| format!("kill {kills}: see above"))?;
-        // One of them is another process each time.
+        // One of them is a new process each time.
         followers.truncate(plan.followers.saturating_sub(1) as usize);
         while (followers.len() as u64) < plan.followers {
             followers.push(Process::start(&task(true), format!("follower {kills}"))?);
@@ -218,9 +218,9 @@ fn clear_copies(dir: &Path) {
     }
 }
 
-/// Acts, or follows, until it is killed; ends where something is lost or wrong.
+/// Runs the acts, or follows, until it is killed; ends at the first lost write or fault.
 pub fn act(task: &Task) {
-    // Else the other threads would go on.
+    // Otherwise the other threads would go on.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         hook(panic);

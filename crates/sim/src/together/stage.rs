@@ -1,7 +1,7 @@
-//! The stage: a database, the ledger of what is written to it, and the machine that both are on;
-//! and the judge of what is seen there.
+//! The stage: a database, the ledger of the writes to it, and the machine that both are on; and the
+//! judge of the states that it shows.
 //!
-//! Owns: what may come of an act, and what must hold of whatever shows the database. Never does:
+//! Owns: the possible results of an act, and the rules for every state that is shown. Never does:
 //! an act.
 
 use super::ledger::{Counts, Ledger, within};
@@ -11,62 +11,62 @@ use windrow_base::{Error, Result};
 
 /// The machine that a stage is on.
 pub trait Ground: Send + Sync {
-    /// A number below `bound`, drawn.
+    /// Draws a number below `bound`.
     fn draw(&self, bound: u64) -> u64;
-    /// Lets others go on.
+    /// Lets the other threads go on.
     fn pause(&self);
     /// Follows the database, as another process would.
     ///
     /// # Errors
-    /// What the database said.
+    /// The database's error.
     fn follow(&self) -> Result<Follower>;
-    /// Where a copy goes; there is nothing there.
+    /// Returns a path for a copy; nothing is there yet.
     fn copy_path(&self, author: usize) -> String;
-    /// Opens a copy, has it looked at, closes and removes it.
+    /// Opens a copy, calls `look` with it, closes and removes it.
     ///
     /// # Errors
-    /// What `look` said.
+    /// The error of `look`.
     fn with_copy(&self, dir: &str, look: &mut dyn FnMut(&Db) -> Result<Counts>) -> Result<Counts>;
-    /// Has the device fail soon, if it can; until the returned value is dropped.
+    /// Makes the device fail soon, if it can, until the returned value is dropped.
     fn break_device(&self) -> Box<dyn Send>;
 }
 
-/// Where acts take place.
+/// The database and machine of the acts.
 #[derive(Clone)]
 pub struct Stage {
     /// The database.
     pub db: Db,
     /// The two keyspaces that most writes go to.
     pub spaces: [Keyspace; 2],
-    /// Of sums by the merge operator `add`.
+    /// The keyspace of sums by the merge operator `add`.
     pub(super) sums: Keyspace,
-    /// Of numbers that are pushed at one end and popped at the other.
+    /// The keyspace of numbers that are pushed at one end and popped at the other.
     pub(super) queue: Keyspace,
-    /// What was written.
+    /// The writes.
     pub ledger: Arc<Ledger>,
     /// The machine.
     pub ground: Arc<dyn Ground>,
-    /// What may come of an act.
+    /// The failures that an act may have.
     pub excuses: Excuses,
 }
 
-/// What may come of an act besides success.
+/// The failures that an act may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Excuses {
-    /// The database is closed meanwhile.
+    /// The database may be closed meanwhile.
     pub closes: bool,
-    /// The device fails, or is full.
+    /// The device may fail, or be full.
     pub fails: bool,
 }
 
 impl Excuses {
-    /// Whether an author goes on after this.
+    /// Whether an author goes on after this result.
     ///
     /// # Panics
-    /// If it has no excuse.
+    /// If the result is a failure that is not excused.
     pub fn take(self, act: &str, result: Result<()>) -> bool {
         let Err(error) = result else { return true };
-        // A follower that the writer does not wait for (`followers_keep_bytes`).
+        // The writer does not wait for a follower that is too far behind (`followers_keep_bytes`).
         if error.kind() == ErrorKind::Closed && error.message().contains("too far behind") {
             return true;
         }
@@ -77,8 +77,8 @@ impl Excuses {
     }
 }
 
-/// Turns writing on for good, where the device is well: some background work may still have
-/// failed before.
+/// Turns writing on for good, on a device that works again: earlier background work may still have
+/// failed.
 ///
 /// # Panics
 /// If work fails again and again.
@@ -94,17 +94,17 @@ pub fn resume_for_good(db: &Db) {
     panic!("work fails again and again: {last:?}; writing is off: {:?}", db.write_error());
 }
 
-/// Whether a failing device, and nothing else, may say this.
+/// Whether only a failing device causes this error.
 fn is_of_the_device(error: &Error) -> bool {
     use ErrorKind::{Io, NoSpace, OutcomeUnknown, ReadOnly};
     matches!(error.kind(), NoSpace | Io | ReadOnly | OutcomeUnknown)
 }
 
 impl Stage {
-    /// A stage on a database that is open.
+    /// Makes a stage on an open database.
     ///
     /// # Errors
-    /// What the database said.
+    /// The database's error.
     pub fn new(
         db: Db,
         ledger: Arc<Ledger>,
@@ -120,11 +120,11 @@ impl Stage {
         Ok(Stage { db, spaces, sums, queue, ledger, ground, excuses })
     }
 
-    /// Runs `look`, and asserts that what it saw has all that was acknowledged before, and
-    /// nothing that was not begun.
+    /// Runs `look`, and asserts that its state has everything acknowledged before, and nothing that
+    /// was not begun.
     ///
     /// # Errors
-    /// What `look` said.
+    /// The error of `look`.
     pub fn look(&self, what: &str, look: impl FnOnce() -> Result<Counts>) -> Result<()> {
         let before = self.ledger.acknowledged();
         let seen = look()?;
@@ -133,13 +133,13 @@ impl Stage {
     }
 }
 
-/// What a database shows: of the keyspaces that it is made with, at one moment.
+/// Returns the state of a database's initial keyspaces, at one moment.
 ///
 /// # Errors
-/// What the database said.
+/// The database's error.
 ///
 /// # Panics
-/// If no prefix of the order of commits looks like this.
+/// If no prefix of the order of commits gives this state.
 pub fn shown(db: &Db, ledger: &Ledger) -> Result<Counts> {
     let named = |name: &str| db.open_keyspace(name);
     let spaces = [named("default")?, named("other")?].map(|space| space.into_iter());
@@ -160,11 +160,11 @@ pub fn shown(db: &Db, ledger: &Ledger) -> Result<Counts> {
     Ok(seen)
 }
 
-/// Opens what is left of a database, asserts that it has `least` at the least, is sound, and
-/// closes and opens with the same again. Returns what it shows.
+/// Opens the remains of a database and asserts that it has at least `least`, is sound, closes, and
+/// opens with the same state again. Returns the state.
 ///
 /// # Panics
-/// If something is lost or wrong.
+/// If a write is lost or a rule is broken.
 pub fn judge(
     what: &str,
     open: &dyn Fn() -> Result<Db>,
@@ -185,13 +185,13 @@ pub fn judge(
     seen
 }
 
-/// What is queued under a key: its number, and who pushed it.
+/// Parses a key of the queue: the number, and the author who pushed it.
 pub(super) fn queued(key: &[u8]) -> (u64, usize) {
     let number = key[..8].try_into().expect("a number");
     (u64::from_be_bytes(number), usize::from(key[8]))
 }
 
-/// That nobody's numbers in a queue go beyond the last that was pushed.
+/// Asserts that no author's number in a queue is greater than its last pushed one.
 fn check_queue(queue: &Keyspace, snapshot: &Snapshot, seen: &Counts) -> Result<()> {
     for pair in queue.iter_at(snapshot) {
         let (number, author) = queued(&pair?.0);

@@ -1,11 +1,11 @@
 //! All acts at once, on threads over the simulated file system: the history of a database in many
 //! sessions, each with other acts and options, and ended by a close, a kill or a power loss.
 //!
-//! In a session the device may fail or be full. Images of the machine are taken on the way,
-//! and judged as after a kill or a power loss: whatever the manifest holds by then must open.
-//! Threads run as they do, so a seed repeats what is drawn and not the order of things.
+//! In a session the device may fail or be full. Images of the machine are taken meanwhile, and
+//! judged as after a kill or a power loss: every state that the manifest has by then must open. The
+//! order of threads is not controlled, so a seed repeats the draws and not the order of events.
 //!
-//! Owns: sessions, and their ends. Never does: decide what is right (`mod.rs`).
+//! Owns: sessions, and their ends. Never does: decide whether a state is right (`mod.rs`).
 
 #![allow(
     clippy::disallowed_methods,
@@ -34,12 +34,12 @@ const VALUE_BYTES: usize = 1 << 10;
 const JOB_THREADS: usize = 2;
 /// Sessions of a database.
 const SESSIONS: u64 = 12;
-/// A device that is full has so much room more than is taken when a session begins, or less.
+/// The most room that a full device has left when a session begins.
 const ROOM_BYTES_MAX: u64 = 4 << 20;
-/// An author that is done less often than that by the end of a session holds it up no longer.
+/// After this time the authors of a session stop, even if they have runs left.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What came of it.
+/// The counts of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     /// Sessions.
@@ -75,7 +75,7 @@ impl Machine {
         Db::open_with(Path::new(dir), self.options_on(fs.clone()))
     }
 
-    /// Other options from here on.
+    /// Draws other options for the next open.
     fn redraw_options(&self) {
         let simulated: Vec<_> = VARIANTS
             .iter()
@@ -84,7 +84,7 @@ impl Machine {
         let variant = simulated[self.draw(simulated.len() as u64) as usize];
         let mut options = variant.options().expect("options of a variant");
         options.settings.set("manifest_bytes", "4KiB").expect("a setting");
-        // A follower that is left behind says that it is closed.
+        // A follower that is too far behind reports that it is closed.
         let keep = ["64KiB", "1GiB"][self.draw(2) as usize];
         options.settings.set("followers_keep_bytes", keep).expect("a setting");
         *self.options.lock().expect("no thread panicked") = options;
@@ -109,7 +109,7 @@ impl Ground for Machine {
     }
 
     fn with_copy(&self, dir: &str, look: &mut dyn FnMut(&Db) -> Result<Counts>) -> Result<Counts> {
-        // Opened on a machine that is well, and has room.
+        // Opened on a machine without faults, with enough room.
         let (fs, own) = (self.fs(), self.fs().fork());
         own.clear_faults();
         own.set_capacity(None);
@@ -145,7 +145,7 @@ impl Ground for Machine {
     }
 }
 
-/// An image of the machine, and what was promised of it.
+/// An image of the machine, and the writes that it must have.
 struct Image {
     fs: CrashFs,
     durable: Counts,
@@ -162,7 +162,7 @@ impl Image {
         Image { fs, durable, acknowledged, attempted: ledger.attempted() }
     }
 
-    /// Judges it as after a kill or a power loss; returns what it shows.
+    /// Judges it as after a kill or a power loss; returns its state.
     fn judge(&self, machine: &Machine, ledger: &Ledger, loses_power: bool) -> Counts {
         let seed = machine.draw(u64::MAX);
         let (what, least) = match loses_power {
@@ -179,10 +179,10 @@ impl Image {
     }
 }
 
-/// Databases, one after the other, for so long. `first`: the seed of the first.
+/// Runs databases, one after the other, for at most this time. `first`: the seed of the first.
 ///
 /// # Errors
-/// The seed of a database in which something was lost or wrong; what, is printed.
+/// The seed of a database in which a write was lost or a rule was broken; the failure is printed.
 pub fn run(first: u64, databases: u64, most: Duration) -> Result<Figures, u64> {
     let (begin, mut figures) = (Instant::now(), Figures::default());
     for seed in first..first.saturating_add(databases) {
@@ -231,8 +231,8 @@ fn session(machine: &Arc<Machine>, ledger: &Arc<Ledger>, figures: &mut Figures) 
     end_session(machine, stage);
 }
 
-/// The acts of a session: each with some chance, and those that ask something of the others only
-/// where they have that excuse.
+/// Draws the acts of a session: each with some chance. Acts that affect the others run only if that
+/// is excused.
 fn drawn(machine: &Machine, excuses: Excuses) -> Vec<(usize, &'static Act)> {
     let asked = |act: &Act| match act.kind {
         Kind::Harmless => machine.draw(3) > 0,
@@ -296,7 +296,7 @@ fn end_session(machine: &Arc<Machine>, stage: Stage) {
     }
     let image = Image::take(machine, &ledger);
     let seen = image.judge(machine, &ledger, end == 1);
-    // It goes on there: the machine of before is given up with all that runs on it.
+    // The image continues: the old machine is given up with all that runs on it.
     fs.halt();
     drop(stage);
     *machine.fs.lock().expect("no thread panicked") = image.fs;

@@ -1,6 +1,6 @@
 //! A database for one part of `torture limits`, and its workers.
 //!
-//! Owns: which worker is next, and what it must find. Never does: set limits.
+//! Owns: which worker is next, and the contents that it must find. Never does: set limits.
 
 use super::child::{End, Spec, Worker};
 use super::judge::{Survives, Told, judge};
@@ -22,7 +22,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// One in a directory that is made.
+    /// Makes one in a new directory.
     pub(super) fn new(dir: &Path, seed: u64) -> std::io::Result<Bench> {
         std::fs::create_dir_all(dir)?;
         let shape =
@@ -55,13 +55,13 @@ impl Bench {
         .start()
     }
 
-    /// What the last worker was promised.
+    /// Returns the promises to the last worker.
     pub(super) fn told(&self, ledger: &Ledger) -> Result<Told, String> {
         let acks = ledger.all(self.expected.shape.writers).map_err(|e| e.to_string())?;
         Ok(Told { session: self.session, before: acks.clone(), after: acks })
     }
 
-    /// Opens `dir`, judges, closes. Returns how many batches were acknowledged.
+    /// Opens `dir`, judges, closes. Returns the number of acknowledged batches.
     pub(super) fn judged(
         &mut self,
         dir: &Path,
@@ -77,7 +77,7 @@ impl Bench {
         Ok(tally.acknowledged)
     }
 
-    /// A worker writes for a while and is killed: logs are left behind.
+    /// Lets a worker write for a while and kills it: logs are left behind.
     pub(super) fn leave_logs(&mut self, setup: &Setup) -> Result<Told, String> {
         let (mut worker, ledger) = self.start(setup, vec!["--pause-us".into(), "500".into()])?;
         while !ledger.is_opened() && !worker.run_for(Duration::from_millis(1))? {}

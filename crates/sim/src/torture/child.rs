@@ -1,6 +1,6 @@
-//! A worker as its parent sees it: started, ended, and how it ended.
+//! A worker as its parent sees it: its start, its end, and the way it ended.
 //!
-//! Owns: the process; none outlives its handle. Never does: know what it wrote.
+//! Owns: the process; none outlives its handle. Never does: know its writes.
 
 use super::ledger::Ledger;
 use super::setup::Setup;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The database refused to go on, as it may: a clean error.
+/// The database refused to go on, as it may, with a clean error.
 pub const EXIT_REFUSED: u8 = 3;
 /// The database broke a promise, and the worker saw it.
 pub const EXIT_BROKEN: u8 = 4;
@@ -19,22 +19,22 @@ pub const EXIT_BROKEN: u8 = 4;
 const SIGBUS: i32 = 7;
 const SIGKILL: i32 = 9;
 
-/// How a worker ended.
+/// The way a worker ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// By SIGKILL.
     Killed,
-    /// It wrote all it was asked to and closed the database.
+    /// It wrote all requested batches and closed the database.
     Done,
     /// With a clean error, in its words.
     Refused(String),
     /// By SIGBUS: the file system died under a mapped log.
     Bus,
-    /// Otherwise: a finding.
+    /// In another way, which is a finding.
     Broken(String),
 }
 
-/// What a worker is started with.
+/// The arguments of a worker.
 #[derive(Clone, Debug)]
 pub struct Spec<'a> {
     /// The database.
@@ -43,13 +43,13 @@ pub struct Spec<'a> {
     pub ledger: &'a Path,
     /// Number of this process in the database's history.
     pub session: u64,
-    /// What the database holds.
+    /// The contents of the database.
     pub expected: &'a Expected,
-    /// How it is opened.
+    /// The settings under which it is opened.
     pub setup: &'a Setup,
     /// Further arguments.
     pub more: Vec<String>,
-    /// Die at the n-th of these system calls, by strace.
+    /// Whether it dies at the n-th of these system calls, by strace.
     pub strace: Option<(PathBuf, &'static str, u64)>,
 }
 
@@ -94,7 +94,7 @@ impl Spec<'_> {
     /// Makes the ledger and starts the worker.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn start(&self) -> Result<(Worker, Ledger), String> {
         let failed = |e: std::io::Error| format!("start a worker: {e}");
         let ledger = Ledger::create(self.ledger).map_err(failed)?;
@@ -104,7 +104,7 @@ impl Spec<'_> {
 }
 
 impl Worker {
-    /// The process's id.
+    /// Returns the process's id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -112,7 +112,7 @@ impl Worker {
     /// Kills it, and waits until it is gone.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn kill(mut self) -> Result<End, String> {
         let _ = self.child.kill();
         self.end()
@@ -121,16 +121,16 @@ impl Worker {
     /// Waits until it has ended by itself, or kills it after `most`.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn wait(mut self, most: Duration) -> Result<End, String> {
         self.run_for(most)?;
         self.kill()
     }
 
-    /// Lets it run for so long at most. Returns whether it has ended.
+    /// Lets it run for at most this time. Returns whether it has ended.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn run_for(&mut self, most: Duration) -> Result<bool, String> {
         let until = Instant::now() + most;
         loop {

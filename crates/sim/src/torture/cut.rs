@@ -1,9 +1,8 @@
-//! `torture cut`: the file system is shut down under the writers, as by a
-//! power cut, mounted again, and what they were promised is looked for.
+//! `torture cut`: the file system is shut down under the writers, as by a power cut, and mounted
+//! again; then everything promised to them must be present.
 //!
-//! The acknowledgements that count are read before the shutdown: what was
-//! acknowledged later may or may not have been in time. Owns: when the cut
-//! comes. Never does: judge.
+//! The acknowledgements that count are read before the shutdown: a later one may or may not have
+//! been in time. Owns: the moment of the cut. Never does: judge.
 
 use super::child::{End, Spec};
 use super::judge::{Survives, Tally, Told, judge};
@@ -20,12 +19,12 @@ use windrow_env::testing::{Rng, Shutdown, shut_down_file_system};
 
 /// Cuts of one database before the next one is begun on a new file system.
 const SESSIONS: u64 = 40;
-/// How long writers write at most before the cut, in microseconds.
+/// The longest time that writers write before the cut, in microseconds.
 const WRITE_US_MAX: u64 = 120_000;
-/// How long a worker has to find out, before it is killed.
+/// The time that a worker has to notice, before it is killed.
 const NOTICE: Duration = Duration::from_millis(40);
 
-/// What all cuts together went through.
+/// The counts of all cuts together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     cuts: u64,
@@ -51,7 +50,7 @@ struct History<'a> {
 /// Runs `plan.rounds` cuts.
 ///
 /// # Errors
-/// What was lost or refused.
+/// The write that was lost, or the refusal.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     if let Some(why) = volume::missing(plan.fs) {
         return Ok(Outcome::Skipped(why));
@@ -123,7 +122,7 @@ impl<'a> History<'a> {
         History { plan, rng, volume, ledger, expected, session: 0, exists: false }
     }
 
-    /// One mount, from its first write to the judgement after the next mount.
+    /// Runs one mount, from its first write to the judgement after the next mount.
     fn live(&mut self, figures: &mut Figures) -> Result<(), String> {
         self.session += 1;
         self.volume.mount()?;
@@ -144,7 +143,7 @@ impl<'a> History<'a> {
         match worker.wait(NOTICE)? {
             End::Killed => figures.killed += 1,
             End::Refused(_) => figures.clean_errors += 1,
-            // As `map_logs` says; by `pwrite` it must be an error.
+            // `map_logs` documents the signal; by `pwrite` it must be an error.
             End::Bus if !setup.is_unmapped() => figures.bus += 1,
             end => return Err(format!("under {:?} the program ended: {end:?}", setup.settings)),
         }
@@ -163,7 +162,7 @@ impl<'a> History<'a> {
         judged
     }
 
-    /// Lets the worker write, reads what it was promised, and pulls the plug.
+    /// Lets the worker write, reads its promises, and cuts the file system off.
     fn cut(
         &mut self,
         worker: &mut super::child::Worker,

@@ -1,10 +1,8 @@
-//! The operating system's files, of which chosen ones cannot be read: for as long
-//! as a switch is on, every read of them fails with EIO, as those of a device do
-//! whose sectors are gone.
+//! The operating system's files, some of them unreadable: while a switch is on, every read of the
+//! chosen files fails with EIO, like reads of a device's lost sectors.
 //!
-//! Every other file is the system's own, with nothing in between, so that using
-//! it costs what it does without this. Owns: the names and the switch. Never
-//! does: fail a write, or change a byte.
+//! Every other file is the system's own, with nothing in between, so that it costs the same as
+//! without this. Owns: the names and the switch. Never does: fail a write, or change a byte.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +14,7 @@ use windrow_env::fs::{
 };
 use windrow_env::{FileSystem, LogFile, OsFs, ReadFile, WriteFile};
 
-/// What Linux says of a sector that cannot be read.
+/// The error that Linux returns for a sector that cannot be read.
 const EIO: i32 = 5;
 
 /// The chosen files, shared by everything that was opened.
@@ -49,7 +47,7 @@ impl Chosen {
     }
 }
 
-/// The system's files, of which chosen ones may fail. Clones share the switch.
+/// The system's files; chosen ones may fail. Clones share the switch.
 #[derive(Clone)]
 pub struct FailingReads {
     inner: Arc<dyn FileSystem>,
@@ -57,8 +55,8 @@ pub struct FailingReads {
 }
 
 impl FailingReads {
-    /// The system's files; those of these names are the chosen ones, whatever
-    /// directory they are in. None of them fails yet.
+    /// Wraps the system's files. Files of these names are the chosen ones, in any directory. None
+    /// of them fails yet.
     pub fn new(names: impl IntoIterator<Item = String>) -> FailingReads {
         let chosen = Chosen { names: names.into_iter().collect(), ..Chosen::default() };
         FailingReads { inner: Arc::new(OsFs::new()), chosen: Arc::new(chosen) }
@@ -69,19 +67,19 @@ impl FailingReads {
         self.chosen.failing.store(on, Ordering::Relaxed);
     }
 
-    /// Reads that have failed.
+    /// Returns the number of reads that have failed.
     pub fn failures(&self) -> u64 {
         self.chosen.failures.load(Ordering::Relaxed)
     }
 }
 
-/// A chosen file, open.
+/// An open chosen file.
 struct ChosenFile {
     inner: Arc<dyn ReadFile>,
     chosen: Arc<Chosen>,
 }
 
-/// Without `raw_fd`: each read of it comes by here.
+/// Has no `raw_fd`, so that each read of it passes here.
 impl ReadFile for ChosenFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.chosen.check(self.inner.path(), offset)?;
@@ -160,7 +158,7 @@ mod tests {
         let paths = ["000007.sst", "000008.sst"].map(|name| dir.path().join(name));
         paths.iter().for_each(|path| std::fs::write(path, b"bytes").unwrap());
         let fs = FailingReads::new(["000007.sst".to_owned()]);
-        // Through the directory too, as the engine reads.
+        // Also through the directory, as the engine reads.
         let anchored = fs.anchor(dir.path()).unwrap();
         let files =
             paths.each_ref().map(|path| anchored.open(path, ReadOptions::default()).unwrap());

@@ -1,13 +1,13 @@
-//! `torture follow`: processes that read a database next to its writer, which is killed
-//! now and then, as is one of them again and again.
+//! `torture follow`: processes that read a database next to its writer. The writer is killed now
+//! and then, one of the followers again and again.
 //!
-//! The writer's n-th batch puts n into two keyspaces and into a slot that follows from n, so
-//! that n says all of what is to be read. It notes n where the others see it, once the batch
-//! is acknowledged: a follower that refreshes after that must show at least n. Runs with and
-//! without followers take turns, and what the writer did in each is told.
+//! The writer's n-th batch puts n into two keyspaces and into a slot that follows from n, so n
+//! alone determines the contents. It writes n to the shared board once the batch is acknowledged: a
+//! follower that refreshes after that must show at least n. Runs with and without followers
+//! alternate, and the writer's counts in each are reported.
 //!
-//! Owns: the processes, and the figures. Never does: fail for a figure of speed; what must
-//! hold is with the processes (`follow_actors.rs`).
+//! Owns: the processes, and the figures. Never does: fail for a figure of speed; the rules are with
+//! the processes (`follow_actors.rs`).
 
 use super::follow_actors::{Board, Kind, OVER_AT, Task};
 use super::plan::{Failure, Outcome, scratch};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use windrow::{Db, Options};
 use windrow_env::testing::Rng;
 
-/// What is run.
+/// The arguments of a run.
 #[derive(Args, Clone, Debug)]
 pub struct Plan {
     /// How long each run takes.
@@ -28,16 +28,16 @@ pub struct Plan {
     /// How often a run with followers, and one without, are made.
     #[arg(long, default_value_t = 1)]
     pub rounds: u64,
-    /// Followers that live all the time, besides the one that is killed.
+    /// Followers that run all the time, in addition to the one that is killed.
     #[arg(long, default_value_t = 3)]
     pub followers: u64,
     /// How often each refreshes, in ms.
     #[arg(long, default_value_t = 100)]
     pub every_ms: u64,
-    /// The writer is killed after about so many seconds, again and again; never, with 0.
+    /// The writer is killed after about this number of seconds, again and again; never, with 0.
     #[arg(long, default_value_t = 10)]
     pub kill_writer: u64,
-    /// Where all choices come from.
+    /// The seed of all choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Where databases are kept while it runs; a failure stays there.
@@ -45,7 +45,7 @@ pub struct Plan {
     pub dir: Option<PathBuf>,
 }
 
-/// What one run did.
+/// The counts of one run.
 #[derive(Default)]
 struct Figures {
     batches: u64,
@@ -77,10 +77,10 @@ impl Process {
         Ok(Process { child, name })
     }
 
-    /// Whether it runs.
+    /// Whether it still runs.
     ///
     /// # Errors
-    /// If it has ended, and not well.
+    /// If it has ended with a failure.
     fn runs(&mut self) -> Result<bool, String> {
         match self.child.try_wait().map_err(|error| format!("{}: {error}", self.name))? {
             None => Ok(true),
@@ -95,10 +95,10 @@ impl Process {
     }
 }
 
-/// Runs it.
+/// Runs the plan.
 ///
 /// # Errors
-/// What a process found broken.
+/// The rule that a process found broken.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let parent = plan.dir.clone().unwrap_or_else(std::env::temp_dir);
     let scratch = scratch(parent, plan.seed)?;
@@ -194,13 +194,13 @@ fn one_run(plan: &Plan, dir: &Path, followers: u64, rng: &mut Rng) -> Result<Fig
     Ok(figures)
 }
 
-/// When the writer is to be killed next.
+/// Draws the time of the writer's next kill.
 fn next_kill(plan: &Plan, rng: &mut Rng, now: Instant) -> Option<Instant> {
     let ms = plan.kill_writer * 1000;
     (ms > 0).then(|| now + Duration::from_millis(ms / 2 + rng.below(ms)))
 }
 
-/// With all readers gone the directory holds what the database needs, and nothing else.
+/// Checks that once all readers are gone the directory has only the tables that the database needs.
 fn check_size(dir: &Path) -> Result<(), String> {
     let failed = |error: windrow::Error| error.to_string();
     let db = Db::open_with(dir, Options::default()).map_err(failed)?;

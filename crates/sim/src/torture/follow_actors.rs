@@ -1,7 +1,7 @@
 //! The processes of `torture follow`: a writer and its followers, and the board that they
 //! share.
 //!
-//! Owns: what is written, and what must then be read. Never does: start or end a process.
+//! Owns: the writes, and the contents that must then be read. Never does: start or end a process.
 
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 use windrow::{Batch, Db, Follower, Keyspace, Options, WriteSync};
 use windrow_env::testing::Rng;
 
-/// Slots that are written in turns.
+/// Slots that are written in turn.
 const SLOTS: u64 = 20_000;
-/// The batch of every so manyth number deletes its slot.
+/// Batches whose number is a multiple of this delete their slots.
 const DELETES: u64 = 7;
 
 const ACKNOWLEDGED_AT: u64 = 0;
 pub(super) const OVER_AT: u64 = 8;
-/// Each follower counts its refreshes behind this.
+/// Each follower has a counter of its refreshes from this place on.
 const REFRESHES_AT: u64 = 16;
 const BOARD_BYTES: u64 = 1024;
 
-/// What one of the processes is.
+/// The kind of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Writes.
@@ -32,10 +32,10 @@ pub enum Kind {
     Reader,
 }
 
-/// What one of the processes is started with.
+/// The arguments of a process.
 #[derive(Args, Clone, Debug)]
 pub struct Task {
-    /// What it is.
+    /// Its kind.
     #[arg(long, value_enum)]
     pub kind: Kind,
     /// Its number.
@@ -44,7 +44,7 @@ pub struct Task {
     /// The database.
     #[arg(long)]
     pub dir: PathBuf,
-    /// The file in which processes tell each other how far they are.
+    /// The file in which processes tell each other their progress.
     #[arg(long)]
     pub board: PathBuf,
     /// How often a follower refreshes, in ms.
@@ -94,12 +94,12 @@ impl Board {
         written.map_err(|error| format!("the board: {error}"))
     }
 
-    /// The number of the last batch that was acknowledged.
+    /// Returns the number of the last batch that was acknowledged.
     pub(super) fn acknowledged(&self) -> Result<u64, String> {
         self.get(ACKNOWLEDGED_AT)
     }
 
-    /// How often all followers have refreshed.
+    /// Returns the number of all followers' refreshes.
     pub(super) fn refreshes(&self) -> Result<u64, String> {
         (REFRESHES_AT..BOARD_BYTES).step_by(8).map(|at| self.get(at)).sum()
     }
@@ -117,7 +117,7 @@ impl Board {
     }
 }
 
-/// Does what it was started for. 4: a promise was broken.
+/// Runs the process of its kind. Exit code 4: a promise was broken.
 pub fn run(task: &Task) -> ExitCode {
     let done = Board::open(&task.board).and_then(|board| match task.kind {
         Kind::Writer => write(task, &board),
@@ -153,7 +153,7 @@ fn value_of(n: u64) -> Vec<u8> {
     value
 }
 
-/// The number of the last of `n` batches that wrote to the slot.
+/// Returns the number of the last of `n` batches that wrote to the slot.
 fn last_of(slot: u64, n: u64) -> Option<u64> {
     let since = (n % SLOTS + SLOTS - slot) % SLOTS;
     n.checked_sub(since).filter(|last| *last > 0)
@@ -195,7 +195,7 @@ fn read(task: &Task, board: &Board) -> Result<(), String> {
     let mut acknowledged = board.acknowledged()?;
     let follower = Follower::open_with(&task.dir, options()).map_err(text)?;
     let (mut seen, mut refreshes, mut over) = (0, 1, false);
-    // One that is kept for long: its number, and what it shows.
+    // A state that is kept for long: its number, and its handle.
     let mut kept: Option<(u64, Db)> = None;
     loop {
         board.set(REFRESHES_AT + 8 * (task.number % 100), refreshes)?;
@@ -225,7 +225,7 @@ fn read(task: &Task, board: &Board) -> Result<(), String> {
     }
 }
 
-/// Some slots, by gets.
+/// Checks some slots, by gets.
 fn check(db: &Db, n: u64, rng: &mut Rng, count: u64) -> Result<(), String> {
     let other = db.open_keyspace("other").map_err(text)?.ok_or("a keyspace is missing")?;
     if number_in(&other)? != n {
@@ -241,7 +241,7 @@ fn check(db: &Db, n: u64, rng: &mut Rng, count: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// All slots, by a scan.
+/// Checks all slots, by a scan.
 fn check_all(db: &Db, n: u64) -> Result<(), String> {
     let other = db.open_keyspace("other").map_err(text)?.ok_or("a keyspace is missing")?;
     let mut iter = other.prefix("slot");

@@ -1,9 +1,9 @@
-//! `torture full`: a small file system is filled by the database until nothing
-//! fits, filled up to the last byte by a stranger, and given room again.
+//! `torture full`: the database fills a small file system until nothing fits, a stranger fills it
+//! up to the last byte, and room is made again.
 //!
-//! On the full file system the database must end with a clean error, keep all
-//! that it acknowledged, and be readable; given room, it must go on. Owns: who
-//! takes and gives room. Never does: judge what is in the database.
+//! On the full file system the database must end with a clean error, keep everything acknowledged,
+//! and be readable; given room, it must go on. Owns: the allocation and release of room. Never
+//! does: judge the contents of the database.
 
 use super::child::{End, Spec};
 use super::judge::{Survives, Tally, Told, judge};
@@ -26,14 +26,14 @@ use windrow_env::testing::Rng;
 const SESSIONS: u64 = 8;
 /// Keys of a writer: more than fit.
 const SLOTS: u64 = 1 << 20;
-/// How long filling may take.
+/// The longest time of a filling.
 const FILL_MOST: Duration = Duration::from_secs(120);
-/// What the database may fill, on whatever file system.
+/// The room that the database may fill, on any file system.
 const ROOM_BYTES: u64 = 24 << 20;
-/// What is given back after it is full, at least.
+/// The least room that is given back after it is full.
 const RELIEF_BYTES_MIN: u64 = 4 << 20;
 
-/// What all fillings together went through.
+/// The counts of all fillings together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     fillings: u64,
@@ -56,7 +56,7 @@ struct History<'a> {
 /// Runs `plan.rounds` fillings.
 ///
 /// # Errors
-/// What was lost, refused, or not refused cleanly.
+/// The write that was lost, or the refusal that was wrong or not clean.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     if let Some(why) = volume::missing(plan.fs) {
         return Ok(Outcome::Skipped(why));
@@ -110,7 +110,7 @@ impl<'a> History<'a> {
         History { plan, rng, volume, ledger, expected: Expected::new(shape), session: 0 }
     }
 
-    /// From a file system with room to a full one, and back.
+    /// Runs one filling, from a file system with room to a full one, and back.
     fn live(&mut self, figures: &mut Figures) -> Result<(), String> {
         let setup = Setup::draw(&mut self.rng, &self.plan.preset);
         self.steps(&setup, figures).map_err(|why| format!("{why}\nunder {:?}", setup.settings))
@@ -122,7 +122,7 @@ impl<'a> History<'a> {
         let tally = self.judged(setup, true, Some(&told))?.1;
         figures.tally.add(tally);
         figures.fillings += 1;
-        // Not one byte is left.
+        // Every byte is taken.
         let filler = self.take_everything()?;
         self.judged(setup, true, None)?;
         let reserved = self.database().join("RESERVE").exists();
@@ -163,7 +163,7 @@ impl<'a> History<'a> {
         Ok(stat.f_bavail * stat.f_frsize)
     }
 
-    /// Leaves [`ROOM_BYTES`] at most, less what is drawn.
+    /// Leaves at most [`ROOM_BYTES`], less a drawn part.
     fn take_ballast(&mut self) -> Result<PathBuf, String> {
         let path = self.volume.path().join("ballast");
         let drawn = RELIEF_BYTES_MIN + self.rng.below(4 << 20);
@@ -175,7 +175,7 @@ impl<'a> History<'a> {
         Ok(path)
     }
 
-    /// Writes until nothing goes any more.
+    /// Writes until nothing fits any more.
     fn take_everything(&self) -> Result<PathBuf, String> {
         let path = self.volume.path().join("filler");
         let mut file = File::options().write(true).open(&path).map_err(|e| e.to_string())?;
@@ -189,7 +189,7 @@ impl<'a> History<'a> {
         Ok(path)
     }
 
-    /// The database writes until it is refused, for want of room alone.
+    /// Lets the database write until it is refused, for lack of room alone.
     fn fill(&mut self, setup: &Setup) -> Result<Told, String> {
         self.session += 1;
         let spec = Spec {
@@ -224,7 +224,7 @@ impl<'a> History<'a> {
         Ok((db, tally))
     }
 
-    /// Opens for writing where nothing is free: that may be refused, cleanly.
+    /// Opens for writing without free room: that may be refused, cleanly.
     fn try_writing(&mut self, setup: &Setup) -> Result<Option<Db>, String> {
         match Db::open_with(self.database(), setup.options()?) {
             Ok(db) => {
@@ -236,7 +236,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Deletes all but each writer's number. `false` where there is no room for that.
+    /// Deletes all but each writer's number. Returns `false` if there is no room for that.
     fn delete_all(&mut self, db: &Db) -> Result<bool, String> {
         let mut batch = Batch::new();
         for name in KEYSPACES {
@@ -259,7 +259,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// A new process writes as if nothing had been.
+    /// Lets a new process write as usual.
     fn write_some(&mut self, setup: &Setup) -> Result<(), String> {
         self.session += 1;
         let spec = Spec {

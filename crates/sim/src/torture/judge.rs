@@ -1,43 +1,42 @@
-//! The judge: whether an opened database is what its ledger says it must be.
+//! The judge: whether an opened database has the contents that its ledger requires.
 //!
-//! Each writer's keys must be those after some number of its batches: whole,
-//! in order, none left out, whatever the others did. How many those must be at
-//! least depends on what happened: all that were acknowledged after the death
-//! of a process, all that were synced after a power cut, and then never one
-//! without all that were committed before it.
-//! Owns: those rules. Never does: change a database.
+//! Each writer's keys must be those after some number of its batches: whole, in order, none left
+//! out, independent of other writers. The least number depends on the event. After the death of a
+//! process it is all acknowledged batches. After a power cut it is all synced ones, and then a
+//! batch is present only with all that were committed before it. Owns: those rules. Never does:
+//! change a database.
 
 use super::ledger::Ack;
 use super::worker::number_in;
 use super::workload::{Expected, KEYSPACES, key};
 use windrow::{Db, Keyspace};
 
-/// What must have survived.
+/// The part of the machine that survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survives {
-    /// The page cache did, and so every acknowledged batch.
+    /// The page cache survives, and so does every acknowledged batch.
     Everything,
-    /// The device did: every batch that was synced, and a prefix of the commits.
+    /// The device survives, and so do every synced batch and a prefix of the commits.
     Synced,
 }
 
-/// What a session told its parent.
+/// The acknowledgements that a session reported to its parent.
 #[derive(Clone, Debug)]
 pub struct Told {
     /// Number of the process that wrote.
     pub session: u64,
-    /// Acknowledged before whatever ended it.
+    /// Acknowledged before the event that ended it.
     pub before: Vec<Vec<Ack>>,
-    /// Acknowledged at all; one more batch of each writer may be on its way.
+    /// Acknowledged at any time; one more batch of each writer may be under way.
     pub after: Vec<Vec<Ack>>,
 }
 
-/// What was judged.
+/// The counts of a judgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Batches that had been acknowledged.
     pub acknowledged: u64,
-    /// Of these, promised to survive a power cut.
+    /// Those of them promised to survive a power cut.
     pub synced: u64,
     /// Acknowledged, not promised, and gone.
     pub gone: u64,
@@ -52,10 +51,10 @@ impl Tally {
     }
 }
 
-/// Judges an open database, and advances `expected` to what it holds.
+/// Judges an open database, and advances `expected` to its contents.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The first fault, in words.
 pub fn judge(
     db: &Db,
     expected: &mut Expected,
@@ -91,7 +90,7 @@ pub fn judge(
     Ok(tally)
 }
 
-/// Whether each writer's number is one that it may have.
+/// Checks that each writer's number is an allowed one.
 fn check_bounds(
     begin: &[u64],
     found: &[u64],
@@ -99,7 +98,7 @@ fn check_bounds(
     survives: Survives,
 ) -> Result<Tally, String> {
     let mut tally = Tally::default();
-    // Everything committed up to here was promised, whoever wrote it.
+    // Everything committed up to here was promised, by any writer.
     let last_synced = |acks: &Vec<Ack>| acks.iter().rev().find(|a| a.synced).map(|a| a.seq);
     let promised = told.before.iter().filter_map(last_synced).max().unwrap_or(0);
     let (mut newest_kept, mut oldest_gone) = ((0, 0), (u64::MAX, 0));
@@ -134,7 +133,7 @@ fn check_bounds(
     Ok(tally)
 }
 
-/// A full scan against what must be there.
+/// Compares a full scan with the expected contents.
 fn compare(keyspace: &Keyspace, expected: &Expected, at: usize) -> Result<(), String> {
     let name = KEYSPACES[at];
     let mut wanted = expected.content[at].iter();

@@ -1,9 +1,9 @@
 //! `torture kill`: SIGKILL at random moments, in recovery as well, again and
 //! again over the same directory.
 //!
-//! The page cache outlives a process, so everything acknowledged must be there,
-//! synced or not, and a file system in memory is as good as one on a device, and
-//! ten times as fast. Owns: when the process dies. Never does: judge.
+//! The page cache outlives a process, so everything acknowledged must be present, synced or not,
+//! and a file system in memory is as good as one on a device, and ten times as fast. Owns: the
+//! moment at which the process dies. Never does: judge.
 
 use super::child::{End, Spec, Worker};
 use super::judge::{Survives, Tally, Told, judge};
@@ -19,12 +19,11 @@ use windrow_env::testing::Rng;
 
 /// Kills of one directory before the next one is begun.
 const SESSIONS: u64 = 25;
-/// A kill comes between these after the start, even on a logarithmic scale.
+/// The delay of a kill after the start is drawn between these, evenly on a logarithmic scale.
 const DELAY_US: (f64, f64) = (100.0, 60_000.0);
-/// One kill in so many is at a system call instead, where strace is there.
+/// One kill in this number is at a system call instead, if strace is installed.
 const STRACE_ONE_IN: u64 = 25;
-/// System calls at which a process dies, and how many of each it makes at most
-/// before it does.
+/// System calls at which a process dies, and the most calls of each that it makes before it does.
 const CALLS: [(&str, u64); 9] = [
     ("pwrite64", 40),
     ("write", 40),
@@ -36,16 +35,16 @@ const CALLS: [(&str, u64); 9] = [
     ("fallocate", 20),
     ("openat", 120),
 ];
-/// How long a process may take to reach its system call.
+/// The longest time that a process may take to reach its system call.
 const STRACE_MOST: Duration = Duration::from_secs(3);
 
-/// How long a killed process may take to die: minutes on a busy machine.
+/// The longest time that a killed process may take to die: minutes on a busy machine.
 const DYING_MOST: Duration = Duration::from_secs(600);
 
-/// What the canary leaves of each log: its header, and little more.
+/// The bytes that the canary leaves of each log: its header, and little more.
 const LOG_KEPT_BYTES: u64 = 256;
 
-/// What all kills together went through.
+/// The counts of all kills together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     kills: u64,
@@ -64,14 +63,14 @@ struct History<'a> {
     ledger: PathBuf,
     strace: Option<&'a Path>,
     expected: Expected,
-    /// A worker got as far as having it open.
+    /// Whether a worker got as far as having it open.
     exists: bool,
 }
 
 /// Runs `plan.rounds` kills.
 ///
 /// # Errors
-/// What was lost or refused.
+/// The write that was lost, or the refusal.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let scratch = plan.scratch(Ledger::directory())?;
     let ledgers = tempfile::tempdir_in(Ledger::directory())
@@ -120,7 +119,7 @@ fn line(figures: &Figures, begin: Instant) -> String {
     )
 }
 
-/// The tracer, where it is installed and may trace.
+/// Returns the path of strace, if it is installed and may trace.
 fn strace() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|dir| dir.join("strace")).find(|p| p.is_file())?;
@@ -148,7 +147,7 @@ impl<'a> History<'a> {
         History { plan, rng, session: 0, dir, ledger, strace, expected, exists: false }
     }
 
-    /// One process from its start to the judgement on what it left.
+    /// Runs one process from its start to the judgement of its files.
     fn live(&mut self, figures: &mut Figures) -> Result<(), String> {
         self.session += 1;
         let setup = Setup::draw(&mut self.rng, &self.plan.preset);
@@ -190,8 +189,8 @@ impl<'a> History<'a> {
             .map_err(|why| format!("{why}\nwritten under {:?}", setup.settings))
     }
 
-    /// Counted from the start of the process in half of all sessions (so that it
-    /// dies in recovery too), else from the end of its recovery.
+    /// Kills the worker after a delay, counted from the start of the process in half of all
+    /// sessions (so that it dies in recovery too), else from the end of its recovery.
     fn kill_somewhen(&mut self, mut worker: Worker, ledger: &Ledger) -> Result<End, String> {
         if self.rng.below(2) == 0 {
             while !ledger.is_opened() && !worker.run_for(Duration::from_micros(200))? {}
@@ -201,7 +200,7 @@ impl<'a> History<'a> {
         let delay_us = least * (most / least).powf(even);
         std::thread::sleep(Duration::from_micros(delay_us as u64));
         if self.plan.sabotage {
-            // What is forgotten must be there, however slow the machine is.
+            // There must be a write to forget, however slow the machine is.
             let acks = || ledger.all(self.expected.shape.writers).map_err(|e| e.to_string());
             let before = acks()?;
             while acks()? == before && !worker.run_for(Duration::from_micros(200))? {}
@@ -209,8 +208,8 @@ impl<'a> History<'a> {
         worker.kill()
     }
 
-    /// Mostly by a read-only open, which leaves the recovery to the next
-    /// process and its kill; now and then by one that goes all the way.
+    /// Judges mostly by a read-only open, which leaves the recovery to the next process and its
+    /// kill; now and then by an open for writing.
     fn judge(&mut self, setup: &Setup, told: &Told, figures: &mut Figures) -> Result<(), String> {
         if !self.exists && !self.dir.join("CURRENT").exists() {
             return Ok(());
@@ -234,8 +233,7 @@ impl<'a> History<'a> {
     }
 }
 
-/// The canary: what the last process wrote last is cut off the newest log, as a
-/// database that does not write would have it.
+/// The canary: cuts every log to its first bytes, as if the database had not written them.
 fn forget_a_log(dir: &Path) {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let logs = entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "wal"));
@@ -246,8 +244,8 @@ fn forget_a_log(dir: &Path) {
     }
 }
 
-/// Opens a database whose last holder may still be dying: a traced process
-/// outlives its tracer by a moment.
+/// Opens a database whose last owner may still be dying: a traced process outlives its tracer by a
+/// moment.
 pub fn open_patiently(dir: &Path, options: &Options) -> Result<Db, String> {
     let until = Instant::now() + DYING_MOST;
     loop {

@@ -1,17 +1,16 @@
-//! The ledger: what a worker was told, kept where its death cannot reach.
+//! The ledger: the acknowledgements that a worker got, kept outside of its process.
 //!
-//! A file in shared memory where there is one, so that noting costs a system
-//! call and no device: each writer has a region of 8-byte entries, one for
-//! each of its batches in this session, in order. An entry is the batch's last
-//! sequence number, with the top bit where the batch was synced; 0 where no
-//! acknowledgement came. Owns: that layout. Never does: judge.
+//! A file in shared memory if there is one, so that a note costs a system call and no device: each
+//! writer has a region of 8-byte entries, one for each of its batches in this session, in order. An
+//! entry is the batch's last sequence number, with the top bit set if the batch was synced; 0
+//! without an acknowledgement. Owns: that layout. Never does: judge.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes before the first region: whether the database was opened.
+/// Bytes before the first region: the flag that the database was opened.
 const HEAD_BYTES: u64 = 4096;
 /// Bytes of a writer's region: half a day of batches. The file is sparse.
 const REGION_BYTES: u64 = 1 << 30;
@@ -33,34 +32,34 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Where ledgers are best kept: in memory, else with everything else.
+    /// Returns the directory for ledgers: in memory if possible, else for temporary files.
     pub fn directory() -> PathBuf {
         let shared = Path::new("/dev/shm");
         if shared.is_dir() { shared.to_path_buf() } else { std::env::temp_dir() }
     }
 
-    /// An empty ledger.
+    /// Makes an empty ledger.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn create(path: &Path) -> io::Result<Ledger> {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(true).open(path)?;
         Ok(Ledger { file })
     }
 
-    /// A ledger that is there.
+    /// Opens an existing ledger.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn open(path: &Path) -> io::Result<Ledger> {
         Ok(Ledger { file: File::options().read(true).write(true).open(path)? })
     }
 
-    /// The worker has opened the database.
+    /// Notes that the worker has opened the database.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn set_opened(&self) -> io::Result<()> {
         self.file.write_all_at(&[1], 0)
     }
@@ -71,10 +70,10 @@ impl Ledger {
         self.file.read_exact_at(&mut byte, 0).is_ok() && byte[0] == 1
     }
 
-    /// The `index`-th batch of a writer in this session was acknowledged.
+    /// Notes that the `index`-th batch of a writer in this session was acknowledged.
     ///
     /// # Errors
-    /// What the system said; a region that is full.
+    /// The system's error; a full region.
     pub fn note(&self, writer: u32, index: u64, ack: Ack) -> io::Result<()> {
         if index >= REGION_BYTES / 8 {
             return Err(io::Error::other("the ledger is full"));
@@ -83,10 +82,10 @@ impl Ledger {
         self.file.write_all_at(&entry.to_le_bytes(), region(writer) + 8 * index)
     }
 
-    /// All acknowledgements of a writer, in order.
+    /// Returns all acknowledgements of a writer, in order.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn acks(&self, writer: u32) -> io::Result<Vec<Ack>> {
         let mut acks = Vec::new();
         let mut bytes = vec![0; 64 << 10];
@@ -107,10 +106,10 @@ impl Ledger {
         }
     }
 
-    /// The acknowledgements of so many writers.
+    /// Returns the acknowledgements of `writers` writers.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn all(&self, writers: u32) -> io::Result<Vec<Vec<Ack>>> {
         (0..writers).map(|writer| self.acks(writer)).collect()
     }

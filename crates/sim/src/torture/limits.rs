@@ -1,8 +1,7 @@
 //! `torture limits`: few descriptors, little memory, a second process, and a
 //! read-only open that must leave no trace.
 //!
-//! Owns: the limits, each in a part of its own. Never does: judge what is in
-//! the database.
+//! Owns: the limits, each in a part of its own. Never does: judge the contents of the database.
 
 use super::bench::Bench;
 use super::child::End;
@@ -17,13 +16,13 @@ use windrow::{Db, ErrorKind};
 
 /// Descriptors that a process gets, standard streams and ledger included.
 const DESCRIPTORS: [u64; 8] = [10, 12, 16, 20, 24, 32, 48, 64];
-/// How long a worker with a limit may take.
+/// The longest time of a worker with a limit.
 const WORK_MOST: Duration = Duration::from_secs(3600);
 
 /// Runs every part.
 ///
 /// # Errors
-/// What did not hold.
+/// The rule that was broken.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let scratch = plan.scratch(std::env::temp_dir())?;
     let parts: [(&str, Part); 4] = [
@@ -55,8 +54,8 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
 
 type Part = fn(&Plan, &mut Bench) -> Result<String, String>;
 
-/// With too few descriptors a call fails, nothing panics, nothing is lost; with
-/// more it works again.
+/// With too few descriptors a call fails, nothing panics, and nothing is lost; with more it works
+/// again.
 fn few_descriptors(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     let (mut done, mut refused, mut acknowledged) = (0, 0, 0);
     for round in 0..plan.rounds {
@@ -90,8 +89,8 @@ fn few_descriptors(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     ))
 }
 
-/// While one process holds the database another one is refused, for reading
-/// too; once the holder is dead nobody is.
+/// While one process has the database open, another one is refused, for reading too; once the owner
+/// is dead no process is.
 fn a_second_process(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     let (mut refused, mut acknowledged) = (0, 0);
     for _ in 0..plan.rounds {
@@ -120,7 +119,7 @@ fn a_second_process(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
         worker.kill()?;
         let told = bench.told(&ledger)?;
         let dir = bench.dir.clone();
-        // At once: a dead holder blocks nobody.
+        // At once: a dead owner blocks no process.
         let db = Db::open_with(&dir, setup.options()?).map_err(|e| format!("afterwards: {e}"))?;
         let tally = judge(&db, &mut bench.expected, Some(&told), Survives::Everything)?;
         acknowledged += tally.acknowledged;
@@ -134,8 +133,8 @@ fn a_second_process(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     ))
 }
 
-/// A read-only open changes nothing: not a file, not a name, not a time; and
-/// works where nothing can be written.
+/// A read-only open changes nothing: not a file, not a name, not a time; and works on a file system
+/// without write access.
 fn read_only(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     let root = rustix::process::geteuid().is_root();
     let point = bench.dir.with_file_name("read-only");

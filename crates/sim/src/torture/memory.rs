@@ -1,9 +1,8 @@
-//! The memory part of `torture limits`: a load with ten thousand iterators in
-//! a control group that kills whoever takes more than the budget and a tenth.
+//! The memory part of `torture limits`: a load with ten thousand iterators in a control group that
+//! kills a process with more memory than the budget and a tenth.
 //!
-//! Owns: the control group (version 1 or 2, whichever is there), removed when
-//! dropped. Never does: count the page cache against the database: the kernel
-//! takes it back before it kills.
+//! Owns: the control group (version 1 or 2, by the system), removed when dropped. Never does: count
+//! the page cache against the database: the kernel takes it back before it kills.
 
 use super::bench::Bench;
 use super::plan::Plan;
@@ -13,10 +12,10 @@ use std::time::Duration;
 
 /// `memory_bytes` of the database.
 const BUDGET_BYTES: u64 = 256 << 20;
-/// Iterators held open.
+/// Iterators that stay open.
 const ITERATORS: u64 = 10_000;
 
-/// What `statfs` says of a file system in memory.
+/// The type that `statfs` returns for a file system in memory.
 const TMPFS: u64 = 0x0102_1994;
 
 /// A memory control group.
@@ -27,7 +26,7 @@ struct Group {
 }
 
 impl Group {
-    /// `None` where there is no right or no controller.
+    /// Makes a group; `None` without the right or the controller.
     fn new() -> Option<Group> {
         let name = format!("windrow-torture-{}", std::process::id());
         let v1 = Path::new("/sys/fs/cgroup/memory");
@@ -68,7 +67,7 @@ impl Drop for Group {
 /// Runs the load for `plan.seconds`.
 ///
 /// # Errors
-/// That it was killed, or ended otherwise.
+/// The kill, or another failure, of the worker.
 pub(super) fn run(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     if plan.seconds == 0 {
         return Ok("SKIPPED: --seconds 0".into());
@@ -84,7 +83,7 @@ pub(super) fn run(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     group.write(group.limit, limit)?;
     bench.expected.shape.slots = 200_000;
     let mut setup = Setup::draw(&mut bench.rng, &plan.preset);
-    // The sizes are the defaults'; the preset and the rest stay as drawn.
+    // The sizes are the defaults'; the preset and the compression stay as drawn.
     setup.settings.retain(|s| s.starts_with("preset") || s.starts_with("compression"));
     setup.settings.push(format!("memory_bytes={BUDGET_BYTES}"));
     let more = ["--iterators", &ITERATORS.to_string(), "--pause-us", "200"];
@@ -113,7 +112,7 @@ pub(super) fn run(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     ))
 }
 
-/// The most that a process has held, as its status page prints it.
+/// Returns the most memory that a process has used, as its status page prints it.
 fn high_water(id: u32) -> String {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,14 +1,12 @@
-//! Torture: the engine as a real program on real file systems, killed, cut
-//! off, filled up and starved, and judged each time by what it had
-//! acknowledged.
+//! Torture: the engine as a real program on real file systems, killed, cut off, filled up and
+//! starved, and judged each time by its acknowledgements.
 //!
-//! A *worker* is this program started once more ([`worker`]); it writes
-//! batches that follow from a seed ([`workload`]) and notes every
-//! acknowledgement in a [`ledger`] outside the file system under test. The
-//! parent ends it, reads the ledger, opens the database and judges ([`judge`]).
-//! Owns: the arguments, and what the reports say. Never does: decide what is
-//! right; the moment of a kill is chance, so that a seed repeats the options and
-//! the operations, not the failure itself.
+//! A *worker* is this program started once more ([`worker`]); it writes batches that follow from a
+//! seed ([`workload`]) and notes every acknowledgement in a [`ledger`] outside the file system
+//! under test. The parent ends it, reads the ledger, opens the database and judges ([`judge`]).
+//! Owns: the arguments, and the text of the reports. Never does: decide whether a state is right;
+//! the moment of a kill is chance, so that a seed repeats the options and the operations, not the
+//! failure itself.
 
 #![allow(
     clippy::disallowed_methods,
@@ -77,7 +75,7 @@ enum Command {
     Surroundings {
         #[command(flatten)]
         plan: Plan,
-        /// Only the scenarios whose names hold this.
+        /// Only the scenarios whose names contain this.
         #[arg(long, default_value = "")]
         scenario: String,
     },
@@ -85,8 +83,8 @@ enum Command {
     Small(small::Plan),
     /// Followers next to a writer, in processes that are killed, and what they cost it.
     Follow(follow::Plan),
-    /// Everything that a database can be asked for, at the same time: in a process that is
-    /// killed, next to followers; or, with --threads, on threads over a simulated file system.
+    /// Every operation of a database, at the same time: in a process that is killed, next to
+    /// followers; or, with --threads, on threads over a simulated file system.
     Together(together::Plan),
     #[command(hide = true)]
     TogetherActor(crate::together::processes::Task),
@@ -100,7 +98,7 @@ enum Command {
     Starved(starved::Task),
 }
 
-/// Runs what the command line asks for. 0: passed or skipped, 1: a failure was found.
+/// Runs the command line. 0: passed or skipped, 1: a failure was found.
 pub fn run(cli: Cli) -> ExitCode {
     let mut wanted = String::new();
     let (name, plan) = match cli.command {
@@ -174,7 +172,7 @@ fn run_partial(plan: &partial::Plan) -> ExitCode {
     })
 }
 
-/// Says how a run ended. `repeat`: the arguments that repeat it, by its seed.
+/// Reports how a run ended. `repeat`: the arguments that repeat it, by its seed.
 fn report(
     name: &str,
     outcome: Result<Outcome, Failure>,

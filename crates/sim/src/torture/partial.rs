@@ -1,12 +1,12 @@
 //! `torture partial`: damage in one keyspace, while two others are written and
 //! read at full speed.
 //!
-//! Bytes of the keyspace's tables are flipped, a table loses its end under the
-//! open database, or every read of its tables fails with EIO. What the others read
-//! and what they write a second is measured each by itself, and compared with runs
-//! without damage, in turns; then the process has no descriptors for a second.
-//! Owns: the runs, the damage, and the figures. Never does: fail for a figure of
-//! speed; what must hold whatever the time is with the load (`partial_load.rs`).
+//! Bytes of the keyspace's tables are flipped, a table loses its end under the open database, or
+//! every read of its tables fails with EIO. The reads a second of the other keyspaces and their
+//! writes a second are measured separately, and compared with alternating runs without damage; then
+//! the process has no descriptors for a second. Owns: the runs, the damage, and the figures. Never
+//! does: fail for a figure of speed; the rules that do not depend on time are with the load
+//! (`partial_load.rs`).
 
 use super::failing_reads::FailingReads;
 use super::partial_load::{Load, Rates, SICK, SPACES, fill};
@@ -20,12 +20,12 @@ use windrow::{Db, Options};
 use windrow_env::Env;
 use windrow_format::names;
 
-/// How often a byte is flipped in the first half of a damaged table.
+/// The distance of flipped bytes in the first half of a damaged table.
 const FLIP_EVERY_BYTES: usize = 2048;
-/// What the others may lose: their rate is at least so much of that without damage.
+/// The lowest acceptable ratio of the others' rate with damage to that without.
 const RATIO_MIN: f64 = 0.9;
 
-/// What is run.
+/// The arguments of a run.
 #[derive(Args, Clone, Debug)]
 pub struct Plan {
     /// How often the load is run without damage, and with each kind of it.
@@ -34,18 +34,18 @@ pub struct Plan {
     /// How long each run is measured.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
-    /// Where the choice of keys comes from.
+    /// The seed of the choice of keys.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Which damage is done.
+    /// The damages.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Damage::ALL)]
     pub case: Vec<Damage>,
-    /// Where databases are kept while it runs; a failure stays there.
+    /// The directory of databases while it runs; a failure stays there.
     #[arg(long)]
     pub dir: Option<PathBuf>,
 }
 
-/// What is done to the tables of one keyspace.
+/// A damage of one keyspace's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Damage {
     /// Bytes are flipped in the first half of each.
@@ -85,7 +85,7 @@ impl Runs {
 /// Runs the rounds.
 ///
 /// # Errors
-/// What did not hold.
+/// The rule that was broken.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let scratch = scratch(plan.dir.clone().unwrap_or_else(std::env::temp_dir), plan.seed)?;
     let damages = [None].into_iter().chain(plan.case.iter().copied().map(Some));
@@ -93,7 +93,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     for round in 0..plan.rounds {
         let mut line = format!("round {round}:");
         for at in 0..kinds.len() {
-            // Which comes first changes, since a disk may slow down or warm up.
+            // The order changes, since a disk may slow down or warm up.
             let kind = (at + round as usize) % kinds.len();
             let runs = &mut kinds[kind];
             let dir = scratch.path().join(format!("{round}-{}", runs.name()));
@@ -118,7 +118,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     Ok(Outcome::Passed(table(plan, &kinds)))
 }
 
-/// Medians, spreads and ratios, as a table.
+/// Formats medians, spreads and ratios as a table.
 fn table(plan: &Plan, kinds: &[Runs]) -> String {
     let mut table = format!(
         "{} runs of {} s of each kind: operations a second of the sound keyspaces, median (least \
@@ -149,7 +149,7 @@ fn table(plan: &Plan, kinds: &[Runs]) -> String {
     table
 }
 
-/// What some runs came to, per second.
+/// The rates of some runs, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Figures {
     least: f64,
@@ -158,7 +158,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// `None` of no runs.
+    /// Returns the figures of these rates; `None` if there are none.
     fn of(rates: impl Iterator<Item = f64>) -> Option<Figures> {
         let mut rates = Vec::from_iter(rates);
         rates.sort_by(f64::total_cmp);
@@ -221,7 +221,7 @@ fn one_run(dir: &Path, plan: &Plan, damage: Option<Damage>) -> Result<Rates, Str
     if damage == Some(Damage::Eio) && fs.failures() == 0 {
         return Err("no read of a table failed with EIO: this tests nothing".into());
     }
-    // Only now: what is damaged is damaged for as long as the load runs.
+    // Not earlier: the damage stays as long as the load runs.
     fs.fail(false);
     kept.iter().try_for_each(|(path, bytes)| std::fs::write(path, bytes)).map_err(text)?;
     db.close().map_err(text)?;
@@ -231,7 +231,7 @@ fn one_run(dir: &Path, plan: &Plan, damage: Option<Damage>) -> Result<Rates, Str
     Ok(rates)
 }
 
-/// The names of a keyspace's table files, by number.
+/// Returns the names of a keyspace's table files, by number.
 fn tables_of(db: &Db, name: &str) -> Vec<String> {
     let tree = db.tree().into_iter().find(|(space, _)| space == name);
     let files = tree.iter().flat_map(|(_, version)| version.files());
@@ -255,7 +255,7 @@ fn flip((path, bytes): &Kept) -> Result<(), String> {
     std::fs::write(path, bytes).map_err(text)
 }
 
-/// Takes a table's second half away, so that reads of it meet the file's end.
+/// Cuts off a table's second half, so that reads of it meet the file's end.
 fn cut((path, bytes): &Kept) -> Result<(), String> {
     let file = std::fs::OpenOptions::new().write(true).open(path).map_err(text)?;
     file.set_len(bytes.len() as u64 / 2).map_err(text)

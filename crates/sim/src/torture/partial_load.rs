@@ -1,10 +1,8 @@
-//! The load of `torture partial`: one keyspace that may be damaged, used now and
-//! then, and two sound ones, each written by one thread and read by another as
-//! fast as they can.
+//! The load of `torture partial`: one keyspace that may be damaged, used now and then, and two
+//! sound ones, each written by one thread and read by another at full speed.
 //!
-//! Owns: the threads, what they count, and what must hold whatever the time: no
-//! write is refused, none is lost, and level 0 of a sound keyspace has a bound.
-//! Never does: damage anything.
+//! Owns: the threads, their counts, and the rules that do not depend on time: no write is refused,
+//! none is lost, and level 0 of a sound keyspace has a bound. Never does: damage anything.
 
 use super::stop;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -16,29 +14,29 @@ use windrow_env::testing::Rng;
 
 /// The keyspace that may be damaged.
 pub const SICK: &str = "sick";
-/// All of them; the sound ones come after it.
+/// All keyspaces; the sound ones come last.
 pub const SPACES: [&str; 3] = [SICK, "a", "b"];
 
 /// Keys of each keyspace.
 const KEYS: u64 = 20_000;
-/// Coprime to `KEYS`: keys are written in steps of it, so that a few of them are
-/// from all over the keyspace.
+/// Coprime to `KEYS`: keys are written in steps of it, so that a few of them are from all over the
+/// keyspace.
 const KEY_STEP: u64 = 7919;
 const VALUE_BYTES: usize = 200;
-/// The keyspace that may be damaged is used this often, in every run.
+/// The interval between uses of the keyspace that may be damaged, in every run.
 const SICK_EVERY: Duration = Duration::from_millis(1);
-/// Writes to it after which it is flushed: in ten seconds its level 0 gets deeper
-/// than the depth that stops writers, if nothing can be merged out of it.
+/// Writes to it after which it is flushed: in ten seconds its level 0 gets deeper than the depth
+/// that stops writers, if nothing can be merged out of it.
 const SICK_FLUSH_EVERY: u64 = 150;
 
-/// What the sound keyspaces got done.
+/// The rates of the sound keyspaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Reads a second.
     pub reads: f64,
     /// Writes a second.
     pub writes: f64,
-    /// How deep level 0 of the other keyspace got: writers wait from a depth on, where
+    /// The greatest depth of level 0 of the other keyspace: from some depth on writers wait, if
     /// merging it would help.
     pub sick_depth: u32,
 }
@@ -54,12 +52,12 @@ fn text(error: impl fmt::Display) -> String {
     error.to_string()
 }
 
-/// The key of the n-th write.
+/// Returns the key of the n-th write.
 fn key(n: u64) -> String {
     format!("key{:08}", n % KEYS * KEY_STEP % KEYS)
 }
 
-/// The n-th value of a writer.
+/// Returns the n-th value of a writer.
 fn value(n: u64) -> Vec<u8> {
     let mut value = n.to_le_bytes().to_vec();
     value.resize(VALUE_BYTES, b'.');
@@ -72,7 +70,7 @@ pub fn fill(db: &Db, name: &str) -> Result<(), String> {
     (0..KEYS).try_for_each(|n| space.put(key(n), value(n))).map_err(text)
 }
 
-/// What is done to a database's keyspaces.
+/// The load on a database's keyspaces.
 pub struct Load {
     spaces: Vec<Keyspace>,
     db: Db,
@@ -83,17 +81,17 @@ pub struct Load {
     read: [AtomicU64; 3],
     /// Writes acknowledged, by keyspace.
     written: [AtomicU64; 3],
-    /// Whether a read of the damaged keyspace failed, descriptors being there.
+    /// Whether a read of the damaged keyspace failed while descriptors were available.
     met_damage: AtomicBool,
     starving: AtomicBool,
     stop: AtomicBool,
 }
 
 impl Load {
-    /// A load of what [`fill`] has filled.
+    /// Makes a load on the keyspaces that [`fill`] has filled.
     ///
     /// # Errors
-    /// Why a keyspace could not be opened.
+    /// The keyspace that could not be opened, and why.
     pub fn new(db: &Db, seed: u64, damaged: bool) -> Result<Load, String> {
         let open = |name| db.keyspace(name).map_err(text);
         Ok(Load {
@@ -109,11 +107,11 @@ impl Load {
         })
     }
 
-    /// Uses all keyspaces for so long, and then, where there is damage, for a second
-    /// in which the process gets no descriptor.
+    /// Uses all keyspaces for `seconds`, and then, if there is damage, for one more second in which
+    /// the process gets no descriptor.
     ///
     /// # Errors
-    /// What did not hold; that no read met the damage.
+    /// The rule that was broken; that no read met the damage.
     pub fn run(&self, seconds: u64) -> Result<Rates, String> {
         std::thread::scope(|scope| {
             let mut all = vec![scope.spawn(|| self.use_sick())];
@@ -137,13 +135,13 @@ impl Load {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// What the sound keyspaces have read and written.
+    /// Returns the reads and writes of the sound keyspaces.
     fn done(&self) -> [u64; 2] {
         [&self.read, &self.written]
             .map(|counts| counts[1..].iter().map(|count| count.load(Ordering::Relaxed)).sum())
     }
 
-    /// Counts what is done in so many seconds.
+    /// Counts the operations of `seconds` seconds.
     fn measure(&self, seconds: u64) -> Result<Rates, String> {
         let depth_max = 2 * Options::default().settings.level0_stop_files;
         let (begin, before) = (Instant::now(), self.done());
@@ -164,7 +162,7 @@ impl Load {
         Ok(Rates { reads, writes, sick_depth })
     }
 
-    /// A second in which the process gets no descriptor more.
+    /// Keeps the process from getting another descriptor for a second.
     fn starve(&self) -> Result<(), String> {
         self.starving.store(true, Ordering::SeqCst);
         let before = getrlimit(Resource::Nofile);
@@ -191,7 +189,7 @@ impl Load {
         Ok(())
     }
 
-    /// Reads keys, which are all there. Reads may fail while there is no descriptor.
+    /// Reads keys, all of them present. Reads may fail while there is no descriptor.
     fn read(&self, space: usize) -> Result<(), String> {
         let mut rng = Rng::new(self.seed + space as u64);
         while self.is_going_on() {
@@ -210,8 +208,8 @@ impl Load {
         before || self.starving.load(Ordering::SeqCst)
     }
 
-    /// Uses the keyspace that may be damaged now and then: reads may fail then, but
-    /// writes and flushes not.
+    /// Uses the keyspace that may be damaged now and then: its reads may then fail, but not its
+    /// writes and flushes.
     fn use_sick(&self) -> Result<(), String> {
         let mut rng = Rng::new(self.seed);
         while self.is_going_on() {
@@ -231,8 +229,8 @@ impl Load {
         Ok(())
     }
 
-    /// Reads the damaged keyspace until it fails, so that a short load on a slow machine
-    /// has met the damage too.
+    /// Reads the damaged keyspace until a read fails, so that a short load on a slow machine has
+    /// met the damage too.
     fn meet_damage(&self) -> Result<(), String> {
         let fails = |n| self.spaces[0].get(key(n)).is_err();
         if !self.damaged || (0..KEYS).any(fails) || self.met_damage.load(Ordering::Relaxed) {
@@ -241,10 +239,10 @@ impl Load {
         Err("no read met the damage: this tests nothing".into())
     }
 
-    /// Whether every keyspace holds the last acknowledged value of each key.
+    /// Checks that every keyspace has the last acknowledged value of each key.
     ///
     /// # Errors
-    /// Of which it does not.
+    /// The key that has another value.
     pub fn check(&self, db: &Db) -> Result<(), String> {
         for (name, written) in SPACES.into_iter().zip(&self.written) {
             let space = db.keyspace(name).map_err(text)?;

@@ -1,12 +1,12 @@
-//! What is asked of a run, and how it ended.
+//! The arguments of a run, and its outcome.
 //!
-//! Owns: the arguments that runs have in common. Never does: run.
+//! Owns: the arguments that all runs share. Never does: run.
 
 use super::volume;
 use clap::Args;
 use std::path::PathBuf;
 
-/// What is done how often, and where.
+/// The arguments that runs share: number of rounds, seed, preset, places.
 #[derive(Args, Clone, Debug)]
 pub struct Plan {
     /// How many kills, cuts, fillings; for `limits`, of each of its parts.
@@ -42,10 +42,10 @@ pub struct Plan {
     pub sabotage: bool,
 }
 
-/// What was found, and where its remains lie.
+/// A finding, and the place of its files.
 #[derive(Debug)]
 pub struct Failure {
-    /// In words.
+    /// The finding, in words.
     pub why: String,
     /// The seed under which the options and operations repeat.
     pub seed: u64,
@@ -54,29 +54,29 @@ pub struct Failure {
 }
 
 impl Plan {
-    /// A directory for the run, removed at the end unless it is kept; in `otherwise`
-    /// where none was asked for.
+    /// Makes a directory for the run, removed at the end unless it is kept; in `otherwise` if the
+    /// plan has none.
     ///
     /// # Errors
-    /// Where none can be made.
+    /// If none can be made.
     pub fn scratch(&self, otherwise: PathBuf) -> Result<tempfile::TempDir, Failure> {
         scratch(self.dir.clone().unwrap_or(otherwise), self.seed)
     }
 
-    /// A failure without remains.
+    /// Returns a failure without files.
     pub fn failure(&self, seed: u64, why: impl Into<String>) -> Failure {
         Failure { why: why.into(), seed, kept: None }
     }
 }
 
-/// A directory in `parent`, which is made if need be; removed at the end unless it is kept.
+/// Makes a directory in `parent`, which is made if necessary; removed at the end unless it is kept.
 pub(super) fn scratch(parent: PathBuf, seed: u64) -> Result<tempfile::TempDir, Failure> {
     std::fs::create_dir_all(&parent)
         .and_then(|()| tempfile::Builder::new().prefix("torture-").tempdir_in(&parent))
         .map_err(|e| Failure { why: format!("{}: {e}", parent.display()), seed, kept: None })
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug)]
 pub enum Outcome {
     /// Everything passed; the figures in a line.

@@ -1,25 +1,25 @@
-//! How a session opens its database: settings drawn from a seed, as a worker is
-//! told them on its command line.
+//! The options of a session's open: settings drawn from a seed, in the form of a worker's
+//! arguments.
 //!
-//! Owns: which settings are drawn, all small, so that a few hundred batches make
-//! several levels. Never does: draw what a database cannot be switched to.
+//! Owns: which settings are drawn, all small, so that a few hundred batches make several levels.
+//! Never does: draw a setting that an existing database cannot be switched to.
 
 use windrow::{Options, Settings};
 use windrow_env::testing::Rng;
 use windrow_testkit::variant::POLICIES;
 
-/// A reserve that every recovery of these small databases gets by with.
+/// A reserve that is enough for every recovery of these small databases.
 const RESERVE: &str = "4MiB";
 
 /// Settings, as text.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// `name=value`, each.
+    /// Each is `name=value`.
     pub settings: Vec<String>,
 }
 
 impl Setup {
-    /// Draws one; `preset` is a preset's text or `all`.
+    /// Draws a setup; `preset` is a preset's text or `all`.
     pub fn draw(rng: &mut Rng, preset: &str) -> Setup {
         let preset = match preset {
             "all" => POLICIES[rng.below(POLICIES.len() as u64) as usize],
@@ -48,17 +48,17 @@ impl Setup {
         Setup { settings }
     }
 
-    /// Whether a full device must not keep the database closed.
+    /// Whether the database must open on a full device.
     pub fn has_reserve(&self) -> bool {
         self.settings.iter().any(|setting| setting.ends_with(RESERVE))
     }
 
-    /// Whether a device that fails must show as an error, never as a signal.
+    /// Whether a failing device must show as an error, never as a signal.
     pub fn is_unmapped(&self) -> bool {
         self.settings.iter().any(|setting| setting == "map_logs=off")
     }
 
-    /// The options for an open.
+    /// Returns the options for an open.
     ///
     /// # Errors
     /// A setting that is unknown or out of range.

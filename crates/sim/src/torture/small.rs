@@ -1,12 +1,11 @@
-//! `torture small`: a database on a tmpfs of a few MiB, under default and under
-//! the smallest settings: opened, filled until it refuses, flushed, merged,
-//! closed, opened again; then room is made, and everything must go on, by
-//! `resume` in one half of the cases and by reopening in the other.
+//! `torture small`: a database on a tmpfs of a few MiB, under default and under the smallest
+//! settings: opened, filled until it refuses, flushed, merged, closed, opened again; then room is
+//! made, and everything must work again, by `resume` in one half of the cases and by reopening in
+//! the other.
 //!
-//! Whatever it says on the way must be `NoSpace`, nothing acknowledged may be
-//! missing, and nothing may stay reserved that is not used. Owns: the mount,
-//! which needs root or a user namespace of its own (`unshare -rm`). Never does:
-//! more than one process; kills are for `torture kill`.
+//! Every error on the way must be `NoSpace`, nothing acknowledged may be missing, and no unused
+//! room may stay reserved. Owns: the mount, which needs root or a user namespace of its own
+//! (`unshare -rm`). Never does: use more than one process; kills are for `torture kill`.
 
 use super::plan::{Failure, Outcome};
 use super::stop;
@@ -20,26 +19,26 @@ use std::process::Command;
 use windrow::{Db, Error, ErrorKind, Options, WriteSync};
 use windrow_env::testing::Rng;
 
-/// Set where the program runs in a namespace that it asked for.
+/// Set if the program runs in a namespace that it asked for.
 const INSIDE: &str = "WINDROW_TORTURE_INSIDE";
-/// Bytes of a value: what no codec makes smaller.
+/// Bytes of a value, which no codec compresses.
 const VALUE_BYTES: usize = 1000;
-/// One put in so many is synced.
+/// One put in this number is synced.
 const SYNCED_OF: u64 = 64;
 /// Puts that must succeed once there is room.
 const MORE: u64 = 200;
-/// What a file may take beyond what it holds: a block, and one for its extents.
+/// The room that a file may take beyond its length: a block, and one for its extents.
 const SLACK_BYTES: u64 = 8 << 10;
-/// Part of the device that somebody else has taken, and gives back.
+/// A stranger takes the device's free bytes divided by this, and gives them back.
 const BALLAST_SHARE: u64 = 4;
 
-/// What is run.
+/// The arguments of a run.
 #[derive(Args, Clone, Debug)]
 pub struct Plan {
     /// Sizes of the device, in MiB.
     #[arg(long, value_delimiter = ',', default_values_t = [8, 16, 32, 64, 128, 256])]
     pub sizes: Vec<u64>,
-    /// Where all values come from.
+    /// The seed of all values.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Looks for the smallest device on which everything works instead.
@@ -57,14 +56,14 @@ type Preset = (&'static str, &'static [(&'static str, &'static str)]);
 const PRESETS: [Preset; 2] =
     [("defaults", &[]), ("smallest", &[("memory_bytes", "8MiB"), ("memtable_bytes", "64KiB")])];
 
-/// How one goes on once there is room.
+/// The way to go on once there is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Resume,
     Reopen,
 }
 
-/// How a call ended: done, or refused cleanly for want of room.
+/// The result of a call: done, or refused cleanly for lack of room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Done(bool);
 
@@ -74,7 +73,7 @@ impl fmt::Display for Done {
     }
 }
 
-/// What a case found.
+/// The results of a case.
 struct Report {
     puts: u64,
     flush: Done,
@@ -84,7 +83,7 @@ struct Report {
     closed_bytes: u64,
 }
 
-/// A tmpfs, unmounted when dropped; or a directory that was given.
+/// A tmpfs, unmounted when dropped; or a given directory.
 struct Device {
     point: PathBuf,
     mounted: bool,
@@ -120,10 +119,10 @@ impl Drop for Device {
     }
 }
 
-/// Runs every case, or looks for the least.
+/// Runs every case, or searches for the least device.
 ///
 /// # Errors
-/// What was lost, or not refused cleanly, or stayed reserved.
+/// The write that was lost, the refusal that was not clean, or the room that stayed reserved.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let plain = |why: String| Failure { why, seed: plan.seed, kept: None };
     let scratch = tempfile::tempdir().map_err(|e| plain(e.to_string()))?;
@@ -163,7 +162,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     )))
 }
 
-/// Starts the program again where it may mount. Returns why it could not.
+/// Starts the program again in a namespace where it may mount. Returns why it could not.
 fn in_namespace(why: &str) -> String {
     const UNSHARE: [&str; 3] = ["--user", "--map-root-user", "--mount"];
     let may = || Command::new("unshare").args(UNSHARE).arg("true").output();
@@ -184,7 +183,7 @@ fn options((_, settings): Preset) -> Result<Options, String> {
     Ok(options)
 }
 
-/// What is left of a call that may find no room.
+/// Returns the result of a call, or `None` if it was cleanly refused for lack of room.
 fn clean<T>(what: &str, result: Result<T, Error>) -> Result<Option<T>, String> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -202,13 +201,13 @@ fn key(n: u64) -> String {
     format!("key{n:012}")
 }
 
-/// The n-th value of a seed.
+/// Returns the n-th value of a seed.
 fn value(seed: u64, n: u64) -> Vec<u8> {
     let mut rng = Rng::new(Rng::new(seed ^ n).next_u64());
     (0..VALUE_BYTES / 8).flat_map(|_| rng.next_u64().to_le_bytes()).collect()
 }
 
-/// Puts until one is refused, `most` at most. Returns how many were acknowledged.
+/// Puts until one is refused, `most` at most. Returns the number of acknowledged puts.
 fn fill(db: &Db, seed: u64, from: u64, most: u64) -> Result<u64, String> {
     for n in from..from.saturating_add(most) {
         let sync = if n % SYNCED_OF == 0 { WriteSync::Yes } else { WriteSync::No };
@@ -219,7 +218,7 @@ fn fill(db: &Db, seed: u64, from: u64, most: u64) -> Result<u64, String> {
     Ok(from + most)
 }
 
-/// Everything acknowledged is there, and at most one put more, whose sync failed.
+/// Checks that everything acknowledged is present, and at most one put more, whose sync failed.
 fn check(db: &Db, seed: u64, puts: u64) -> Result<(), String> {
     let mut n = 0;
     for item in db.iter() {
@@ -232,7 +231,7 @@ fn check(db: &Db, seed: u64, puts: u64) -> Result<(), String> {
     if n < puts || puts + 1 < n { Err(format!("{n} of {puts} are there")) } else { Ok(()) }
 }
 
-/// Bytes that files take of the device.
+/// Returns the bytes that files take of the device.
 fn taken(dir: &Path) -> Result<u64, String> {
     let mut sum = 0;
     let failed = |e: std::io::Error| format!("{}: {e}", dir.display());
@@ -243,8 +242,8 @@ fn taken(dir: &Path) -> Result<u64, String> {
     Ok(sum)
 }
 
-/// Nothing is reserved beyond what files hold, of which a log's length says
-/// nothing: after a clean close it holds next to nothing. Returns what is taken.
+/// Checks that nothing is reserved beyond the lengths of files. After a clean close a log has
+/// almost no contents, so its length does not count. Returns the bytes taken.
 fn check_reserved(device: &Device, clean: bool) -> Result<u64, String> {
     let failed = |e: std::io::Error| format!("{}: {e}", device.db().display());
     let mut sum = 0;
@@ -323,9 +322,9 @@ fn case(
     Ok(Report { puts, flush, merge, close, reopen, closed_bytes })
 }
 
-/// There is room again.
+/// Goes on after room was made.
 fn go_on(db: &Db, seed: u64, puts: u64) -> Result<(), String> {
-    // The one that was refused may have been seen: it is put again.
+    // A reader may have seen the refused put: it is put again.
     let done = fill(db, seed, puts, MORE)?;
     if done < puts + MORE {
         return Err(format!("with room again, {} of {MORE} puts were refused", puts + MORE - done));
@@ -333,7 +332,7 @@ fn go_on(db: &Db, seed: u64, puts: u64) -> Result<(), String> {
     db.flush().map_err(|e| format!("flush, with room again: {e}"))
 }
 
-/// The smallest device on which a little of everything works, in steps of 64 KiB.
+/// Returns the smallest device on which a little of everything works, in steps of 64 KiB.
 fn least(plan: &Plan, scratch: &Path) -> Result<Outcome, String> {
     let mut found = Vec::new();
     for preset in PRESETS {
@@ -357,8 +356,8 @@ fn least(plan: &Plan, scratch: &Path) -> Result<Outcome, String> {
     Ok(Outcome::Passed(found.join("; ")))
 }
 
-/// Opens, puts a hundred, flushes, merges, closes and reopens. Returns what an
-/// empty database takes open and closed.
+/// Opens, puts a hundred, flushes, merges, closes and reopens. Returns the room that an empty
+/// database takes when open and when closed.
 fn little(plan: &Plan, scratch: &Path, bytes: u64, preset: Preset) -> Result<(u64, u64), String> {
     let text = |e: Error| e.to_string();
     let device = Device::new(scratch, bytes)?;

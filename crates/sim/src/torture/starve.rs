@@ -1,8 +1,7 @@
-//! `torture memory`: processes that are short of memory. Each case runs under an
-//! address-space limit to its end, and then again and again with an abort at an
-//! allocation drawn by the seed, as a failed allocation ends a Rust program. The
-//! directory is then opened within the same limit, and nothing acknowledged may
-//! be missing.
+//! `torture memory`: processes that are short of memory. Each case runs under an address-space
+//! limit to its end, and then again and again with an abort at an allocation drawn by the seed, as
+//! a failed allocation ends a Rust program. The directory is then opened within the same limit, and
+//! nothing acknowledged may be missing.
 //!
 //! Owns: the limit, the draws, the report. Never does: allocate for the processes.
 
@@ -15,14 +14,13 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use windrow_env::testing::Rng;
 
-/// Address space for each byte of budget, and besides: the program, its
-/// stacks, mapped logs.
+/// Address space for each byte of budget, and in addition: the program, its stacks, mapped logs.
 const SPACE_PER_BUDGET: u64 = 2;
 const SPACE_BESIDES: u64 = 192 << 20;
 
 const SIGABRT: i32 = 6;
 
-/// Where a case is at work.
+/// The plan, case and directory of a run.
 struct Bench<'a> {
     plan: &'a Plan,
     case: &'a Case,
@@ -32,7 +30,7 @@ struct Bench<'a> {
 /// Runs every case.
 ///
 /// # Errors
-/// What did not hold.
+/// The rule that was broken.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let scratch = plan.scratch(std::env::temp_dir())?;
     let mut rng = Rng::new(plan.seed);
@@ -71,7 +69,7 @@ impl Bench<'_> {
         let mut aborts = 0;
         for _ in 0..self.plan.rounds {
             self.begin()?;
-            // Now and then again in what the last abort left, the open included.
+            // Now and then again in the directory of the last abort, the open included.
             for _ in 0..1 + rng.below(3) {
                 let at = (1 + rng.below(count)).to_string();
                 let worked = self.process(&["--abort-at", &at])?;
@@ -93,7 +91,7 @@ impl Bench<'_> {
         Ok(aborts)
     }
 
-    /// An empty directory.
+    /// Makes an empty directory.
     fn begin(&self) -> Result<(), String> {
         let _ = std::fs::remove_dir_all(self.dir);
         std::fs::create_dir_all(self.dir).map_err(|e| format!("{}: {e}", self.dir.display()))
@@ -112,13 +110,13 @@ impl Bench<'_> {
         command.arg("--dir").arg(self.dir.join("db")).arg("--notes").arg(self.notes());
         command.args(["--budget", &budget.to_string(), "--limit", &limit.to_string()]);
         command.args(["--permille", &self.plan.permille.to_string()]).args(more);
-        // Each heap of the C library reserves 64 MiB of address space, whatever it holds.
+        // Each heap of the C library reserves 64 MiB of address space, however little it uses.
         command.env("MALLOC_ARENA_MAX", "1").stdin(Stdio::null());
         command.output().map_err(|e| format!("start a process: {e}"))
     }
 }
 
-/// What a process said that ended well.
+/// Returns the output of a process that ended well.
 fn done(output: &Output) -> Result<String, String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());

@@ -1,19 +1,19 @@
-//! What is written where memory is short: each case is what a database of some
-//! budget can be asked for at most, or once could be asked for and not hold.
+//! The workloads of starved processes: each case is the largest request that a database of some
+//! budget must serve, or a request that once exceeded the budget.
 //!
-//! A step is acknowledged or not, as a whole; its last write is a marker, so that
-//! a judge can tell. Owns: the cases. Never does: know of processes or limits.
+//! A step is acknowledged or not, as a whole; its last write is a marker, so that a judge can tell.
+//! Owns: the cases. Never does: know of processes or limits.
 
 use std::fmt::Write as _;
 use windrow::{Batch, Db, Error, Snapshot, WriteSync};
 use windrow_env::testing::Rng;
 
-/// How large a case is.
+/// The size of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// `memory_bytes` of the database.
     pub budget: u64,
-    /// Of the whole case, in thousandths.
+    /// The share of the whole case, in thousandths.
     pub permille: u64,
 }
 
@@ -27,22 +27,22 @@ impl Scale {
 pub struct Case {
     /// Its name.
     pub name: &'static str,
-    /// How many steps it has.
+    /// The number of its steps.
     pub steps: fn(&Scale) -> u64,
-    /// Bytes that the case itself holds on to: the batch in the making, whose
-    /// buffer grows by doubling; handles; what the program has besides.
+    /// Bytes that the case itself needs: the batch in the making, whose buffer grows by doubling;
+    /// handles; other memory of the program.
     pub besides: fn(&Scale) -> u64,
-    /// Takes a step. What it holds on to lives as long as the process.
+    /// Takes a step. Its snapshots live as long as the process.
     pub step: fn(&Db, &Scale, u64, &mut Vec<Snapshot>) -> Result<(), Error>,
-    /// Looks whether the first so many steps are there, and nothing half.
+    /// Checks that the first steps are present, in this number, and none in part.
     pub judge: fn(&Db, &Scale, u64) -> Result<(), String>,
 }
 
 const BESIDES: u64 = 2 << 20;
-/// What merges hold of the longest keys that no budget counts: at hand in each input
-/// and output, and last.
+/// The memory of merges for the longest keys that no budget counts: the current keys of each input
+/// and output, and the last ones.
 const LONG_KEYS_BYTES: u64 = 48 * KEY_BYTES as u64;
-/// What a keyspace takes that no budget counts.
+/// The memory of a keyspace that no budget counts.
 const KEYSPACE_BYTES: u64 = 3 << 10;
 
 /// All cases.
@@ -58,8 +58,8 @@ pub const CASES: &[Case] = &[
     Case {
         name: "ranges",
         steps: |_| 4,
-        // A batch, or its record that is replayed, and the sets that a merge makes of
-        // the range tombstones of all batches.
+        // A batch, or its record that is replayed, and the sets that a merge makes of the range
+        // tombstones of all batches.
         besides: |scale| scale.budget + BESIDES,
         step: ranges,
         judge: batches_are_whole,
@@ -87,7 +87,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// The case of a name.
+/// Returns the case of a name.
 pub fn case(name: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.name == name)
 }
@@ -96,7 +96,7 @@ fn marker(step: u64) -> String {
     format!("~marker{step:06}")
 }
 
-/// Whether exactly the steps up to one of `steps` and `steps + 1` are there.
+/// Checks that the number of present steps is `steps` or `steps + 1`.
 fn markers(db: &Db, steps: u64) -> Result<u64, String> {
     let there = db.prefix("~marker").count() as u64;
     if there == steps || there == steps + 1 {
@@ -105,7 +105,7 @@ fn markers(db: &Db, steps: u64) -> Result<u64, String> {
     Err(format!("{steps} steps were acknowledged, {there} are there"))
 }
 
-/// The largest batch of operations that `push` adds, and the step's marker.
+/// Makes the largest batch of operations that `push` adds, and the step's marker.
 fn largest(db: &Db, scale: &Scale, step: u64, push: impl Fn(&mut Batch, u64)) -> Batch {
     let mut batch = Batch::new();
     batch.put(db, marker(step), b"1");
@@ -124,7 +124,7 @@ fn deletes(db: &Db, scale: &Scale, step: u64, _: &mut Vec<Snapshot>) -> Result<(
     db.write(batch, WriteSync::No).map(drop)
 }
 
-/// Ranges that are deleted many times, or each once.
+/// Deletes ranges many times each, or once each.
 fn ranges(db: &Db, scale: &Scale, step: u64, _: &mut Vec<Snapshot>) -> Result<(), Error> {
     let push = |batch: &mut Batch, i: u64| match step % 2 {
         0 => {
@@ -154,10 +154,10 @@ fn number(i: u64) -> String {
     format!("n{i:010}")
 }
 
-/// Each range lies around those before it, with a snapshot between any two.
+/// Deletes ranges, each around those before it, with a snapshot between any two.
 fn nested_ranges(db: &Db, _: &Scale, step: u64, held: &mut Vec<Snapshot>) -> Result<(), Error> {
     let (first, end) = (step * NESTED, (step + 1) * NESTED);
-    // An attempt that was aborted may have left its last put uncovered, further out than this one gets.
+    // An aborted attempt may have left its last put uncovered, further out than this one gets.
     db.delete_range(number(MIDDLE + first), number(MIDDLE + end))?;
     for i in first..end {
         db.put(number(MIDDLE + i), b"hidden")?;
@@ -171,7 +171,7 @@ fn nested_ranges(db: &Db, _: &Scale, step: u64, held: &mut Vec<Snapshot>) -> Res
 fn nested_ranges_hide(db: &Db, _: &Scale, steps: u64) -> Result<(), String> {
     markers(db, steps)?;
     let kept = db.range(..number(MIDDLE - NESTED * 1000 + 1)).count() as u64;
-    // A step that was not acknowledged may have begun: its last put may not be hidden yet.
+    // An unacknowledged step may have begun: its last put may not be hidden yet.
     let rest = db.range(number(MIDDLE - NESTED * 1000 + 1)..number(u64::MAX / 4)).count() as u64;
     let (least, most) = (steps * NESTED, (steps + 1) * NESTED);
     if least <= kept && kept <= most && rest <= 1 {
@@ -182,11 +182,11 @@ fn nested_ranges_hide(db: &Db, _: &Scale, steps: u64) -> Result<(), String> {
 
 /// Keys of a step.
 const KEYS: u64 = 100;
-/// Of what form they are, step by step.
+/// The number of forms of keys, which alternate by step.
 const KEY_FORMS: u64 = 3;
 const KEY_BYTES: usize = 65_535;
 
-/// Keys that differ at their end, at their beginning, or anywhere.
+/// Returns a key that differs from others at its end, at its beginning, or anywhere.
 fn long_key(i: u64, form: u64) -> Vec<u8> {
     match form {
         0 => [vec![b'a'; KEY_BYTES - 8], format!("{i:08}").into_bytes()].concat(),

@@ -1,9 +1,8 @@
-//! A process that is short of memory: it takes the steps of a case under an
-//! address-space limit, and may abort at an allocation that was chosen for it.
+//! A process that is short of memory: it takes the steps of a case under an address-space limit,
+//! and may abort at an allocation that was chosen for it.
 //!
-//! Owns: the limit, the measures, and the note of each acknowledged step, which
-//! survives the process. Never does: judge what another process left behind
-//! in any other way than a reader of the database would.
+//! Owns: the limit, the measures, and the note of each acknowledged step, which survives the
+//! process. Never does: judge another process's database except by reading it.
 
 use super::starve_cases::{Case, Scale, case};
 use clap::Args;
@@ -18,7 +17,7 @@ use windrow_env::testing::CountingHeap;
 /// The program's global allocator.
 const HEAP: CountingHeap = CountingHeap;
 
-/// What a starved process is told.
+/// The arguments of a starved process.
 #[derive(Args, Clone, Debug)]
 pub struct Task {
     /// The case's name.
@@ -51,17 +50,17 @@ pub struct Task {
 pub struct Notes(File);
 
 impl Notes {
-    /// Notes at a path, made where there are none.
+    /// Opens the notes at a path, made if there are none.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn open(path: &Path) -> Result<Notes, String> {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false).open(path);
         file.map(Notes).map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// How many steps were acknowledged.
+    /// Returns the number of acknowledged steps.
     pub fn steps(&self) -> u64 {
         let mut bytes = [0; 8];
         self.0.read_exact_at(&mut bytes, 0).map_or(0, |()| u64::from_le_bytes(bytes))
@@ -140,21 +139,21 @@ fn steps(
     watch.look(db)
 }
 
-/// What was held at most, by two counts.
+/// The most memory that was used, by two counts.
 struct Watch {
     /// The budget and a tenth.
     most: u64,
-    /// What the case itself may hold on to.
+    /// The memory that the case itself may use.
     besides: u64,
     used: u64,
     live: u64,
 }
 
 impl Watch {
-    /// Looks at both counts.
+    /// Checks both counts.
     ///
     /// # Errors
-    /// That one of them is over what there may be.
+    /// If one of them is over its limit.
     fn look(&mut self, db: &Db) -> Result<(), String> {
         let memory = db.stats().memory;
         self.used = self.used.max(memory.used_bytes());
@@ -170,7 +169,7 @@ impl Watch {
     }
 }
 
-/// The most that this process has held, as the system counts it.
+/// Returns the most memory that this process has used, as the system counts it.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! Ctrl-C: the round is ended, mounts and loop devices are given back.
+//! Ctrl-C: ends the round, so that mounts and loop devices are released.
 //!
 //! Owns: the flag. Never does: end the process, which would leave them behind.
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Takes the signal over. Best effort: without it Ctrl-C ends the process at once.
+/// Handles the signal. Best effort: without it Ctrl-C ends the process at once.
 pub fn install() {
     let _ = ctrlc::set_handler(|| REQUESTED.store(true, Ordering::Relaxed));
 }

@@ -8,18 +8,19 @@ use crate::together::{processes, threads};
 use clap::Args;
 use std::time::{Duration, Instant};
 
-/// What is run.
+/// The arguments of a run.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Plan {
     #[command(flatten)]
     processes: processes::Rounds,
-    /// On threads over the simulated file system, with so many databases, a dozen sessions each.
+    /// On threads over the simulated file system, with this number of databases, a dozen sessions
+    /// each.
     #[arg(long, conflicts_with_all = ["kills", "followers", "dir"])]
     threads: Option<u64>,
 }
 
 impl Plan {
-    /// The arguments that repeat a run.
+    /// Returns the arguments that repeat a run.
     pub(super) fn repeat(&self, seed: u64) -> String {
         match self.threads {
             Some(_) => format!("together --threads 1 --seed {seed}"),
@@ -31,10 +32,10 @@ impl Plan {
     }
 }
 
-/// Runs it.
+/// Runs the plan.
 ///
 /// # Errors
-/// What was lost or wrong.
+/// The write that was lost, or the rule that was broken.
 pub(super) fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let (begin, seed, seconds) = (Instant::now(), plan.processes.seed, plan.processes.seconds);
     if let Some(databases) = plan.threads {

@@ -1,5 +1,5 @@
-//! What a directory looks like to somebody who wants to know whether it was
-//! touched: names, inodes, lengths, times of change, and the bytes.
+//! The trace of a directory, which shows whether it was touched: names, inodes, lengths, times of
+//! change, and the bytes.
 //!
 //! Owns: the comparison. Never does: look at when a file was read.
 
@@ -11,14 +11,14 @@ use windrow_env::checksum;
 /// Inode, length, modification and change in seconds and ns, checksum of the bytes.
 type Look = (u64, u64, (i64, i64), (i64, i64), u32);
 
-/// A directory's files and itself.
+/// The traces of a directory and its files.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace(BTreeMap<String, Look>);
 
-/// Looks at a directory.
+/// Takes the trace of a directory.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn of(dir: &Path) -> Result<Trace, String> {
     let failed = |e: std::io::Error| format!("{}: {e}", dir.display());
     let mut files = BTreeMap::from([(".".to_owned(), look(dir).map_err(failed)?)]);
@@ -38,7 +38,7 @@ fn look(path: &Path) -> std::io::Result<Look> {
     Ok((meta.ino(), meta.len(), modified, (meta.ctime(), meta.ctime_nsec()), sum))
 }
 
-/// The names that differ.
+/// Returns the names that differ.
 pub fn diff(before: &Trace, after: &Trace) -> String {
     let names = before.0.keys().chain(after.0.keys());
     let mut differing: Vec<&str> =

@@ -1,7 +1,7 @@
 //! A file system of its own: an image file, a loop device, a mount.
 //!
-//! Owns: all three, and gives them back when dropped, mounted or not. Never
-//! does: write to it.
+//! Owns: all three, and releases them when dropped, mounted or not. Never does: write to the file
+//! system.
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CStr;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Which file system.
+/// A type of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// ext4 with a journal, data ordered.
@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name to `mount`.
+    /// Returns its name for `mount`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Ext4 => "ext4",
@@ -29,7 +29,8 @@ impl Kind {
         }
     }
 
-    /// Smallest image that its `mkfs` takes without being forced, rounded up.
+    /// Returns the size of the smallest image that its `mkfs` accepts without being forced, rounded
+    /// up.
     pub fn bytes_min(self) -> u64 {
         match self {
             Kind::Ext4 => 32 << 20,
@@ -39,7 +40,7 @@ impl Kind {
 
     fn format(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            // No blocks for root alone: root writes here, and full is full.
+            // No blocks for root alone: root writes here, and a full file system must be full.
             Kind::Ext4 => ("mkfs.ext4", &["-q", "-F", "-m", "0", "-b", "4096"]),
             Kind::Xfs => ("mkfs.xfs", &["-q", "-f", "-K"]),
         }
@@ -62,7 +63,7 @@ pub struct Volume {
     mounted: bool,
 }
 
-/// Why volumes cannot be made here, if they cannot.
+/// Returns why volumes cannot be made here, if they cannot.
 pub fn missing(kind: Kind) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("needs root: loop devices and mounts".into());
@@ -93,11 +94,11 @@ fn tool(name: &str, args: &[&str]) -> Result<String, String> {
 }
 
 impl Volume {
-    /// A new file system of so many bytes, its image and mount point in `dir`.
-    /// It is not mounted yet.
+    /// Makes a file system of this number of bytes, with its image and mount point in `dir`. It is
+    /// not mounted yet.
     ///
     /// # Errors
-    /// What the system or a tool said.
+    /// The error of the system or of a tool.
     pub fn new(dir: &Path, kind: Kind, bytes: u64) -> Result<Volume, String> {
         let (image, point) = (dir.join("image"), dir.join("mounted"));
         File::create(&image)
@@ -117,7 +118,7 @@ impl Volume {
         tool(name, &args).map(|_| ())
     }
 
-    /// Where it is mounted.
+    /// Returns its mount point.
     pub fn path(&self) -> &Path {
         &self.point
     }
@@ -125,7 +126,7 @@ impl Volume {
     /// Mounts it, which replays its journal.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn mount(&mut self) -> Result<(), String> {
         mount(&self.device, &self.point, self.kind.name(), MountFlags::NOATIME, None::<&CStr>)
             .map_err(|errno| format!("mount {}: {errno}", self.device))?;
@@ -133,10 +134,10 @@ impl Volume {
         Ok(())
     }
 
-    /// Unmounts it; waits a moment for the last who holds it.
+    /// Unmounts it; waits a moment for the last process that uses it.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn unmount(&mut self) -> Result<(), String> {
         let until = Instant::now() + Duration::from_secs(10);
         while self.mounted {
@@ -160,7 +161,7 @@ impl Volume {
         self.format()
     }
 
-    /// The image, for a failure's remains.
+    /// Returns the image, for a failure's files.
     pub fn image(&self) -> &Path {
         &self.image
     }

@@ -1,10 +1,10 @@
-//! The worker: the process that is ended. It opens the database, writes the
-//! workload from several threads, notes every acknowledgement, and disturbs
-//! itself meanwhile with flushes, merges, snapshots and keyspaces that come and go.
+//! The worker: the process that is killed. It opens the database, writes the workload from several
+//! threads, notes every acknowledgement, and disturbs itself meanwhile with flushes, merges,
+//! snapshots and keyspaces that come and go.
 //!
-//! Owns: what it does with an error: it stops writing, looks whether reads go
-//! on, and says so by its exit code. Never does: end by itself where nothing is
-//! wrong, unless it was told how many batches to write.
+//! Owns: the reaction to an error: it stops writing, checks whether reads go on, and reports that
+//! by its exit code. Never does: end by itself without a fault, unless it was told how many batches
+//! to write.
 
 use super::child::{EXIT_BROKEN, EXIT_REFUSED};
 use super::ledger::{Ack, Ledger};
@@ -21,7 +21,7 @@ use std::time::Duration;
 use windrow::{Batch, Db, Error, ErrorKind, Iter, Keyspace, WriteSync};
 use windrow_env::testing::Rng;
 
-/// What a worker is told.
+/// The arguments of a worker.
 #[derive(Args, Clone, Debug)]
 pub struct Task {
     /// The database.
@@ -36,7 +36,7 @@ pub struct Task {
     /// Number of this process in the database's history.
     #[arg(long)]
     pub session: u64,
-    /// Batches that each writer's keys hold already.
+    /// The number of batches of each writer that are already in the database.
     #[arg(long, value_delimiter = ',')]
     pub numbers: Vec<u64>,
     /// Keys of a writer in each keyspace.
@@ -80,7 +80,7 @@ impl Task {
     }
 }
 
-/// Why a worker ends before it is ended.
+/// Why a worker ends before it is killed.
 enum End {
     /// The database refused, as it may.
     Refused(Error),
@@ -91,7 +91,7 @@ enum End {
 impl From<Error> for End {
     fn from(error: Error) -> End {
         match error.kind() {
-            // Nothing that happens to this process makes bytes wrong.
+            // No event of this process makes bytes wrong.
             ErrorKind::Corruption => End::Broken(error.to_string()),
             _ => End::Refused(error),
         }
@@ -100,7 +100,7 @@ impl From<Error> for End {
 
 /// Runs until it is killed, refused, or done.
 pub fn run(task: &Task) -> ExitCode {
-    // A parent that dies takes its worker with it.
+    // A parent that dies ends its worker.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     match work(task) {
         Ok(()) => ExitCode::SUCCESS,
@@ -134,7 +134,7 @@ fn work(task: &Task) -> Result<(), End> {
     Ok(db.close()?)
 }
 
-/// What the threads of a worker share.
+/// The state that the threads of a worker share.
 struct Crew<'a> {
     task: &'a Task,
     shape: Shape,
@@ -158,7 +158,7 @@ impl Crew<'_> {
             self.stop.store(true, Ordering::Relaxed);
             ends.push(joined(noise.join()));
             ends.push(joined(held.join()));
-            // A broken promise is worth more than a refusal.
+            // A broken promise is reported in preference to a refusal.
             let broken = ends.iter().position(|end| matches!(end, Err(End::Broken(_))));
             let first = broken.or_else(|| ends.iter().position(Result::is_err));
             first.map_or(Ok(()), |at| ends.swap_remove(at))
@@ -217,7 +217,7 @@ impl Crew<'_> {
         Ok(())
     }
 
-    /// After a failed write everything acknowledged must still be there.
+    /// Checks after a failed write that everything acknowledged is still present.
     fn read_back(&self, writer: u32, acknowledged: u64) -> Result<(), End> {
         for keyspace in &self.keyspaces {
             let value = keyspace
@@ -234,7 +234,7 @@ impl Crew<'_> {
         Ok(())
     }
 
-    /// Flushes, merges, snapshots and keyspaces that come and go, while the others write.
+    /// Flushes, merges, takes snapshots, and makes and drops keyspaces, while the others write.
     fn disturb(&self) -> Result<(), End> {
         let mut rng = Rng::new(self.shape.seed ^ self.task.session ^ 0xd157);
         while !self.stop.load(Ordering::Relaxed) {
@@ -250,7 +250,7 @@ impl Crew<'_> {
                 }
             };
             match done {
-                // The writers learn of it too, and say so.
+                // The writers get that error too, and report it.
                 Err(error) if error.kind() != ErrorKind::Corruption => return Ok(()),
                 done => done?,
             }
@@ -258,7 +258,7 @@ impl Crew<'_> {
         Ok(())
     }
 
-    /// A keyspace that the judge does not look at, made, filled and dropped.
+    /// Makes, fills and drops a keyspace that the judge does not read.
     fn come_and_go(&self, rng: &mut Rng) -> windrow::Result<()> {
         const NAME: &str = "passing";
         if self.db.open_keyspace(NAME)?.is_some() && rng.below(2) == 0 {
@@ -271,7 +271,7 @@ impl Crew<'_> {
         Ok(())
     }
 
-    /// In one snapshot a writer's last batch is in every keyspace or in none.
+    /// Checks that in one snapshot a writer's last batch is in every keyspace or in none.
     fn look_at_one_moment(&self) -> Result<(), End> {
         let snapshot = self.db.snapshot();
         for writer in 0..self.shape.writers {
@@ -292,10 +292,10 @@ impl Crew<'_> {
         Ok(())
     }
 
-    /// Holds as many iterators as was asked for, each somewhere, renewing the oldest.
+    /// Keeps as many iterators open as requested, each at some place, renewing the oldest.
     fn hold_iterators(&self) -> Result<(), End> {
         let mut rng = Rng::new(self.shape.seed ^ 0x17e8);
-        // One more than it holds, and not twice as many, as it would grow to.
+        // One more than it has open, so that it does not grow to twice as many.
         let mut held: VecDeque<Iter> = VecDeque::with_capacity(self.task.iterators + 1);
         while self.task.iterators > 0 && !self.stop.load(Ordering::Relaxed) {
             let keyspace = &self.keyspaces[rng.below(self.keyspaces.len() as u64) as usize];
@@ -317,7 +317,7 @@ impl Crew<'_> {
     }
 }
 
-/// The number that a value of slot 0 holds.
+/// Returns the number in a value of slot 0.
 pub fn number_in(value: &[u8]) -> u64 {
     value.try_into().map_or(u64::MAX, u64::from_le_bytes)
 }

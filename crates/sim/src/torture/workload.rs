@@ -1,11 +1,10 @@
-//! What the writers write: batches that follow from a seed, a session and a
-//! number, so that what was written is known without having been kept.
+//! The batches of the writers. They follow from a seed, a session and a number, so that the
+//! expected contents are known without a record.
 //!
-//! Every writer owns the keys that begin with its number, and numbers its
-//! batches from 1. Each batch puts that number into each keyspace (slot 0), so
-//! that one read tells how far a writer came, and three reads whether a batch
-//! is whole. Owns: the batches, and what they leave behind. Never does: open a
-//! database.
+//! Every writer owns the keys that begin with its number, and numbers its batches from 1. Each
+//! batch puts that number into each keyspace (slot 0), so that one read gives a writer's last
+//! batch, and three reads whether that batch is whole. Owns: the batches, and the contents after
+//! them. Never does: open a database.
 
 use std::collections::BTreeMap;
 use windrow_env::testing::Rng;
@@ -16,22 +15,22 @@ pub const KEYSPACES: [&str; 3] = ["default", "left", "right"];
 /// Sizes of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Where the operations come from.
+    /// The seed of the operations.
     pub seed: u64,
     /// Threads that write.
     pub writers: u32,
     /// Keys of a writer in each keyspace, without slot 0.
     pub slots: u64,
-    /// Of a hundred batches, how many are synced.
+    /// The number of synced batches in a hundred.
     pub synced_percent: u64,
-    /// Of a hundred changes, how many delete something.
+    /// The number of deletes in a hundred changes.
     pub deleted_percent: u64,
 }
 
 /// A value, before it is written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// The number of a batch: what slot 0 holds.
+    /// The number of a batch, in slot 0.
     Number(u64),
     /// Bytes that follow from a seed.
     Bytes(u64),
@@ -57,13 +56,13 @@ pub struct Recipe {
     pub synced: bool,
 }
 
-/// A writer's key.
+/// Returns a writer's key.
 pub fn key(writer: u32, slot: u64) -> Vec<u8> {
     format!("{writer:02}/{slot:010}").into_bytes()
 }
 
 impl Value {
-    /// The bytes that are in the database.
+    /// Returns the bytes in the database.
     pub fn bytes(self) -> Vec<u8> {
         let seed = match self {
             Value::Number(number) => return number.to_le_bytes().to_vec(),
@@ -77,7 +76,7 @@ impl Value {
         };
         let mut bytes = Vec::with_capacity(len as usize + 8);
         while (bytes.len() as u64) < len {
-            // Half of it random: codecs have something to do, and something to gain.
+            // Half of it is random, so that codecs have work and some gain.
             bytes.extend_from_slice(&rng.next_u64().to_le_bytes());
             bytes.extend_from_slice(b"windrow.");
         }
@@ -87,7 +86,7 @@ impl Value {
 }
 
 impl Shape {
-    /// Batch `number` of a writer, as written in the `session`-th process.
+    /// Returns batch `number` of a writer, as written in the `session`-th process.
     pub fn recipe(&self, session: u64, writer: u32, number: u64) -> Recipe {
         let mut mixed = Rng::new(self.seed ^ session.rotate_left(48) ^ u64::from(writer) << 40);
         let mut rng = Rng::new(mixed.next_u64() ^ number);
@@ -109,28 +108,28 @@ impl Shape {
     }
 }
 
-/// What the keyspaces must hold: for each, by writer and slot.
+/// The expected contents of the keyspaces: for each, by writer and slot.
 pub type Content = [BTreeMap<(u32, u64), Value>; KEYSPACES.len()];
 
-/// What a database holds after so many batches of every writer.
+/// The contents of a database after a given number of batches of every writer.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// What the batches are made of.
+    /// The sizes of the batches.
     pub shape: Shape,
     /// Batches of each writer that are in it.
     pub numbers: Vec<u64>,
-    /// What they left.
+    /// The contents after them.
     pub content: Content,
 }
 
 impl Expected {
-    /// An empty database.
+    /// Returns the contents of an empty database.
     pub fn new(shape: Shape) -> Expected {
         let numbers = vec![0; shape.writers as usize];
         Expected { shape, numbers, content: Content::default() }
     }
 
-    /// The batches of a writer up to `number`, as written in the `session`-th process.
+    /// Adds the batches of a writer up to `number`, as written in the `session`-th process.
     pub fn advance(&mut self, session: u64, writer: u32, number: u64) {
         let before = std::mem::replace(&mut self.numbers[writer as usize], number);
         for number in before + 1..=number {

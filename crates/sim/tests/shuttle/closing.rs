@@ -1,6 +1,5 @@
-//! Closing and dropping a database with everything else under way (P14): no
-//! hang, nothing acknowledged lost, and the directory is free when the call
-//! has returned.
+//! Closing and dropping a database with everything else under way (P14): no hang, nothing
+//! acknowledged lost, and the directory is free when the call has returned.
 
 use crate::history::{History, WRITERS, observe, within};
 use crate::machine::{self, DIR, Machine, draw, spaces, unless_closed};
@@ -13,8 +12,8 @@ use windrow_env::testing::{Fault, FaultKind, Ops, When};
 /// More than any schedule lets a writer write before the close.
 const BATCHES: u64 = 8;
 
-/// Writers, and one thread for each other thing one can do with a database;
-/// each goes on until it is told that the database is closed.
+/// Starts writers, and one thread for each other use of a database; each goes on until it is told
+/// that the database is closed.
 fn everything(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     for writer in 0..WRITERS {
@@ -33,7 +32,7 @@ fn everything(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<Jo
     threads
 }
 
-/// One of the things that take long.
+/// Runs one of the long operations.
 fn meddle(db: &Db, spaces: &[Keyspace; 2]) {
     let (what, result) = match draw(8) {
         0 => ("flush", db.flush()),
@@ -48,7 +47,7 @@ fn meddle(db: &Db, spaces: &[Keyspace; 2]) {
     unless_closed(what, result);
 }
 
-/// A keyspace that a flush, or the close, finds something in.
+/// Makes, fills and drops a keyspace, which a flush or the close may meet.
 fn make_and_drop(db: &Db) -> Result<()> {
     db.keyspace("third")?.put("key", "value")?;
     db.drop_keyspace("third")
@@ -61,7 +60,7 @@ fn observe_twice(db: &Db, spaces: &[Keyspace; 2]) -> Result<()> {
     Ok(())
 }
 
-/// Opens again, at once, and compares with what was acknowledged.
+/// Opens again, at once, and compares with the acknowledged batches.
 fn reopen(machine: &Machine, history: &History, exact: bool) {
     let acknowledged = history.acknowledged();
     let (db, _jobs) = machine.open(DIR);
@@ -90,7 +89,7 @@ fn close_with_everything_alive() {
         }
         jobs.fire();
         db.close().expect("close");
-        // The directory is free, whoever else still holds a handle.
+        // The directory is free, even if other threads still have a handle.
         reopen(&machine, &history, false);
         for thread in threads.into_iter().chain([second]) {
             thread.join().expect("a thread of the scenario");
@@ -147,7 +146,7 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
         let first = iter.next().expect("an entry").expect("first");
         drop(jobs);
         drop(db);
-        // Whichever handles are left keep it open, for all that they can do.
+        // The remaining handles keep it open, for all their operations.
         let rest: Vec<_> = iter.by_ref().map(|item| item.expect("item")).collect();
         assert_eq!(1 + rest.len(), 4, "after {first:?}");
         spaces[1].put("later", "value").expect("put");
@@ -158,7 +157,7 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
             0 => drop((iter, spaces)),
             _ => drop((spaces, iter)),
         };
-        // The last one closes, on whose thread it may be: after that the directory is free.
+        // The last handle closes it, on any thread: after that the directory is free.
         match draw(2) {
             0 => (join(), let_go()),
             _ => (let_go(), join()),
@@ -170,13 +169,13 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
     });
 }
 
-/// Bytes of a value of which a memtable of two, in all, takes two.
+/// Bytes of a value: a memtable of two has room for two of them.
 const VALUE_BYTES: usize = 900 << 10;
 
 #[test]
 fn drop_a_keyspace_while_all_are_flushed() {
     check("drop_a_keyspace_while_all_are_flushed", || {
-        // With two memtables, bytes that nobody will flush stop every writer.
+        // With two memtables, unflushed bytes stop every writer.
         let machine = Machine::of("defaults");
         let (db, _jobs) = machine.open(DIR);
         for space in &spaces(&db) {
@@ -194,7 +193,7 @@ fn drop_a_keyspace_while_all_are_flushed() {
         }
         db.drop_keyspace("other").expect("drop");
         flusher.join().expect("the flusher");
-        // What is left takes as much as ever, and nobody waits for a flush in vain.
+        // The remaining keyspaces take as much as before, and no writer waits for a flush in vain.
         for n in 0..6 {
             db.put(format!("key{n}"), vec![7; VALUE_BYTES]).expect("put");
         }

@@ -1,5 +1,5 @@
-//! Scenarios in which the machine fails while several threads write: power is
-//! lost at any moment (P1 to P3), or the log's device is (P7).
+//! Scenarios in which the machine fails while several threads write: the power is lost at any
+//! moment (P1 to P3), or the log's device fails (P7).
 
 use crate::history::{History, WRITERS, observe, within};
 use crate::machine::{DIR, Machine, draw, spaces};
@@ -73,7 +73,7 @@ fn a_failure_stops_every_writer_and_loses_nothing() {
         let _ = spaces[draw(2) as usize].flush();
         writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
         let (synced, attempted) = (history.synced(), history.attempted());
-        // A close may fail by itself; after the failure of a write it must say so.
+        // A close may fail by itself; after a failed write it must report the failure.
         let failed = db.write_error().is_some();
         assert!(db.close().is_err() || !failed, "a close that hides a failure");
         drop((db, spaces));

@@ -1,4 +1,4 @@
-//! A follower next to a writer, whose tables come and go.
+//! Scenarios of a follower next to a writer, whose tables come and go.
 
 use crate::machine::{DIR, Machine, draw, spaces};
 use crate::runner::check;
@@ -7,10 +7,10 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 use windrow::{Batch, Db, Result, WriteSync};
 
-/// Batches that are written.
+/// Batches that the writer writes.
 const BATCHES: u64 = 6;
 
-/// The number of the last batch that a database shows.
+/// Returns the number of the last batch that a database shows.
 fn seen(db: &Db) -> Result<u64> {
     let number = |name: &str| -> Result<u64> {
         let Some(space) = db.open_keyspace(name)? else { return Ok(0) };
@@ -61,7 +61,7 @@ fn a_follower_sees_prefixes() {
             let number = seen(&db).expect("a read");
             assert!(before <= number, "{before} batches were acknowledged, {number} are seen");
             assert!(last.0 <= number, "{} batches were seen, and then {number}", last.0);
-            // What was shown before is as it was.
+            // An earlier state is unchanged.
             if last.0 > 0 {
                 assert_eq!(seen(&last.1).expect("a read of before"), last.0);
             }

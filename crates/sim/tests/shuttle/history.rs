@@ -1,10 +1,10 @@
-//! What the threads of a scenario wrote and were told, and what may be seen of it.
+//! The history of a scenario: the writes of its threads, their acknowledgements, and the states
+//! that are possible after them.
 //!
-//! Each writer numbers its batches and sets the same keys in two keyspaces to
-//! that number, together with how many batches of the other writer were
-//! acknowledged when it began. So a state shows, for each writer, one number;
-//! it is possible only if every batch is whole (P3), and if the state has all
-//! that its batches were written after (P2): a prefix of the order of commits.
+//! Each writer numbers its batches and sets the same keys in two keyspaces to that number, together
+//! with the number of the other writer's batches that were acknowledged when it began. So a state
+//! shows, for each writer, one number. It is possible only if every batch is whole (P3), and if it
+//! contains all batches that precede those that it shows (P2): a prefix of the order of commits.
 //!
 //! Owns: the numbers. Its own atomics are the standard library's, since the
 //! bookkeeping of a test is no place to switch threads.
@@ -20,10 +20,10 @@ const KEYS: u64 = 2;
 /// Bytes of a value: a few batches fill a memtable of 64 KiB.
 const VALUE_BYTES: usize = 3 << 10;
 
-/// Batches of each writer: 0 for none yet.
+/// The number of batches of each writer: 0 if there is none yet.
 pub(crate) type Counts = [u64; WRITERS];
 
-/// What was acknowledged, and what of it as durable.
+/// The batches that were acknowledged, and those of them that are durable.
 #[derive(Default)]
 pub(crate) struct History {
     acknowledged: [AtomicU64; WRITERS],
@@ -48,7 +48,7 @@ fn value(number: u64, known: u64) -> Vec<u8> {
     value
 }
 
-/// Number and knowledge in a value.
+/// Returns the number in a value, and the number that its writer knew.
 fn parse(value: &[u8]) -> (u64, u64) {
     let field = |range| {
         let text: &[u8] = value.get::<std::ops::Range<usize>>(range).unwrap_or_default();
@@ -62,7 +62,7 @@ impl History {
     /// Writes the next batch of a writer, and reads it back.
     ///
     /// # Errors
-    /// What the database said to the write.
+    /// The database's error for the write.
     pub(crate) fn write(
         &self,
         db: &Db,
@@ -82,16 +82,16 @@ impl History {
         self.acknowledged[writer].store(number, Ordering::SeqCst);
         if sync.is_yes() {
             self.synced[writer].store(number, Ordering::SeqCst);
-            // All before it in the order of commits is durable with it.
+            // All batches before it in the order of commits are durable with it.
             self.synced[1 - writer].fetch_max(known, Ordering::SeqCst);
         }
         Ok(())
     }
 
-    /// Reads a writer's last batch without a snapshot: its own is there at once.
+    /// Reads a writer's last batch without a snapshot: a writer sees its own batch at once.
     ///
     /// # Errors
-    /// What the database said to the read.
+    /// The database's error for the read.
     pub(crate) fn read_own(&self, spaces: &[Keyspace; 2], writer: usize) -> Result<()> {
         let want = self.acknowledged()[writer];
         for space in spaces {
@@ -101,13 +101,13 @@ impl History {
         Ok(())
     }
 
-    /// Notes that a writer was told that its last batch is not there, and never will be.
+    /// Notes that a writer was told that its last batch is absent, and always will be.
     pub(crate) fn refused(&self, writer: usize) {
         let number = self.attempted[writer].load(Ordering::SeqCst);
         self.refused[writer].fetch_or(1 << number, Ordering::SeqCst);
     }
 
-    /// As [`observe`], and notes what was seen.
+    /// Observes as [`observe`] does, and notes the batches that were seen.
     pub(crate) fn look(&self, spaces: &[Keyspace; 2], snapshot: &Snapshot) -> Counts {
         let counts = observe(spaces, snapshot).expect("observe");
         for (seen, number) in self.seen.iter().zip(counts) {
@@ -116,7 +116,7 @@ impl History {
         counts
     }
 
-    /// Asserts that no look has ever found a batch that was refused.
+    /// Asserts that no look has ever found a refused batch.
     pub(crate) fn assert_nothing_refused_was_seen(&self) {
         let both = counts(&self.refused).into_iter().zip(counts(&self.seen));
         for (writer, (refused, seen)) in both.enumerate() {
@@ -125,30 +125,30 @@ impl History {
         }
     }
 
-    /// What is acknowledged now.
+    /// Returns the batches that are acknowledged now.
     pub(crate) fn acknowledged(&self) -> Counts {
         counts(&self.acknowledged)
     }
 
-    /// What is acknowledged as durable now.
+    /// Returns the batches that are acknowledged as durable now.
     pub(crate) fn synced(&self) -> Counts {
         counts(&self.synced)
     }
 
-    /// What was begun.
+    /// Returns the batches that were begun.
     pub(crate) fn attempted(&self) -> Counts {
         counts(&self.attempted)
     }
 }
 
-/// What a snapshot shows of each writer, read by key and by both directions of
+/// Returns the last batch of each writer in a snapshot, read by key and by both directions of
 /// iteration.
 ///
 /// # Errors
-/// What the database said.
+/// The database's error.
 ///
 /// # Panics
-/// If no prefix of the order of commits looks like this.
+/// If no prefix of the order of commits gives this state.
 pub(crate) fn observe(spaces: &[Keyspace; 2], snapshot: &Snapshot) -> Result<Counts> {
     let mut seen = [None; WRITERS];
     for space in spaces {

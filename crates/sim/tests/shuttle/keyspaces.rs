@@ -1,4 +1,5 @@
-//! Keyspaces that are made and dropped while others are written to, flushed, merged and copied.
+//! Scenarios of keyspaces that are made and dropped while others are written to, flushed, merged
+//! and copied.
 
 use crate::history::{History, WRITERS, observe};
 use crate::machine::{DIR, Machine, draw, spaces};
@@ -10,7 +11,7 @@ use windrow::{Db, Result, WriteSync};
 /// Batches that each writer writes.
 const BATCHES: u64 = 3;
 
-/// Makes a keyspace, writes to it, perhaps has that flushed or merged, and drops it.
+/// Makes a keyspace, writes to it, perhaps flushes or merges it, and drops it.
 fn come_and_go(db: &Db, name: &str) -> Result<()> {
     let space = db.keyspace(name)?;
     space.put("key", "value")?;
@@ -81,7 +82,7 @@ fn a_copy_next_to_a_keyspace_that_is_made_or_dropped() {
         copy.verify().and_then(|report| report.into_result()).expect("verify");
         let mut names = copy.keyspaces();
         names.retain(|name| name != "third");
-        // What was dropped meanwhile is there whole, or not at all.
+        // A keyspace that was dropped meanwhile is present as a whole, or not at all.
         assert!(names.len() == 2 || !is_made && names.len() == 1, "{names:?}");
         for name in names {
             let space = copy.keyspace(&name).expect("keyspace");

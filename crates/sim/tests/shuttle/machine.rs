@@ -11,11 +11,11 @@ use windrow_env::Env;
 use windrow_env::testing::{CrashFs, ManualClock, ManualTimers, SeededRandom};
 use windrow_testkit::variant::VARIANTS;
 
-/// Where the database is.
+/// The directory of the database.
 pub(crate) const DIR: &str = "/scenario/db";
 /// Threads of the pool.
 const JOB_THREADS: usize = 2;
-/// Option sets, by name, that take different ways through the engine.
+/// Option sets, by name, that take different paths through the engine.
 const VARIANT_NAMES: [&str; 4] = ["small", "shallow level 0", "partitioned index", "windrow"];
 
 /// Files, clock and random numbers of a machine.
@@ -25,18 +25,18 @@ pub(crate) struct Machine {
     options: Options,
 }
 
-/// A draw below `bound`, by the schedule's seed.
+/// Draws a number below `bound`, by the schedule's seed.
 pub(crate) fn draw(bound: u64) -> u64 {
     thread_rng().gen_range(0..bound)
 }
 
 impl Machine {
-    /// A fresh one, and options drawn for its database.
+    /// Makes a fresh machine, and draws options for its database.
     pub(crate) fn new() -> Machine {
         Machine::of(VARIANT_NAMES[draw(VARIANT_NAMES.len() as u64) as usize])
     }
 
-    /// A fresh one, and the options of the variant of this name.
+    /// Makes a fresh machine, with the options of the variant of this name.
     pub(crate) fn of(name: &str) -> Machine {
         let variant = VARIANTS.iter().find(|v| v.name == name).expect("a variant of this name");
         Machine {
@@ -46,20 +46,20 @@ impl Machine {
         }
     }
 
-    /// The same, with a compaction filter on the default keyspace.
+    /// Adds a compaction filter on the default keyspace.
     pub(crate) fn with_filter(mut self, filter: Arc<dyn CompactionFilter>) -> Machine {
         let filters = &mut self.options.components.compaction_filters;
         filters.push(("default".to_owned(), filter));
         self
     }
 
-    /// The same with one setting more.
+    /// Adds one setting.
     pub(crate) fn with_setting(mut self, name: &str, value: &str) -> Machine {
         self.options.settings.set(name, value).expect("a setting");
         self
     }
 
-    /// Another machine that a copy of this one's files is put into.
+    /// Returns another machine with a copy of this one's files.
     pub(crate) fn with_files(&self, fs: CrashFs) -> Machine {
         Machine { fs, random: self.random.clone(), options: self.options.clone() }
     }
@@ -69,10 +69,10 @@ impl Machine {
         self.try_open(dir).unwrap_or_else(|error| panic!("open: {error}"))
     }
 
-    /// As [`Machine::open`].
+    /// Opens as [`Machine::open`] does.
     ///
     /// # Errors
-    /// What the database said.
+    /// The database's error.
     pub(crate) fn try_open(&self, dir: &str) -> Result<(Db, Arc<ManualTimers>)> {
         let (options, jobs) = self.options();
         Ok((Db::open_with(Path::new(dir), options)?, jobs))
@@ -103,13 +103,12 @@ impl Machine {
     }
 }
 
-/// The two keyspaces that every batch writes to.
+/// Returns the two keyspaces that every batch writes to.
 pub(crate) fn spaces(db: &Db) -> [Keyspace; 2] {
     [db.default_keyspace(), db.keyspace("other").unwrap_or_else(|error| panic!("{error}"))]
 }
 
-/// Whether an operation was run; it may be refused because the
-/// database is closed, and for nothing else.
+/// Returns the result of an operation; `None` if it was refused because the database is closed.
 ///
 /// # Panics
 /// If it failed in another way.

@@ -1,12 +1,12 @@
-//! The whole database under every order of its threads that chance can find:
-//! `RUSTFLAGS="--cfg shuttle" cargo test --profile test -p windrow-sim --test shuttle
-//! --target-dir target/shuttle`.
+//! Scenarios of the whole database under every order of its threads that random schedules can find:
+//! `RUSTFLAGS="--cfg shuttle" cargo test --profile test -p windrow-sim --test shuttle --target-dir
+//! target/shuttle`.
 //!
-//! Each test is a scenario of few threads on a real database over the simulated
-//! file system, background jobs on the production pool. Every lock, wait and
-//! atomic is a point at which the checker may go on with another thread; what
-//! threads see is judged by [`history`]. `WINDROW_SCHEDULES=n` runs n schedules
-//! of each scenario; a failure prints the line that repeats it.
+//! Each test is a scenario of few threads on a real database over the simulated file system,
+//! background jobs on the production pool. Every lock, wait and atomic is a point at which the
+//! checker may go on with another thread; [`history`] judges the states that threads see.
+//! `WINDROW_SCHEDULES=n` runs n schedules of each scenario; a failure prints the line that repeats
+//! it.
 #![cfg(shuttle)]
 
 mod closing;

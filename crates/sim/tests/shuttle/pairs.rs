@@ -1,12 +1,13 @@
-//! Each pair of things that change the manifest or the log, or read them while they grow, at the
-//! same time: whatever is seen of the database, by whom and when, is a prefix of what was
-//! committed, and every image of its directory opens.
+//! Each pair of acts that change the manifest or the log, or read them while they grow, at the same
+//! time. Every state of the database that any thread sees is a prefix of the order of commits, and
+//! every image of its directory opens.
 //!
-//! Next to the pair one author writes. On the way an image of the machine is kept, which is
-//! opened afterwards as after a kill or a power loss; every copy that is made is opened and
-//! compared. `pairs!` at the end lists the pairs; `WINDROW_SCHEDULES=10000` is the long run.
+//! Next to the pair one author writes. Meanwhile an image of the machine is kept, which is opened
+//! afterwards as after a kill or a power loss; every copy that is made is opened and compared.
+//! `pairs!` at the end lists the pairs; `WINDROW_SCHEDULES=10000` is the long run.
 //!
-//! Owns: the pairs. Never does: know what is done, or what may be seen (`windrow_sim::together`).
+//! Owns: the pairs. Never does: know the acts, or the states that are possible
+//! (`windrow_sim::together`).
 
 use crate::machine::{DIR, Machine, draw};
 use crate::runner::check_few;
@@ -22,7 +23,7 @@ use windrow_sim::together::{
 
 /// Schedules of each pair in a usual run.
 const SCHEDULES: u64 = 50;
-/// How often each thing is done.
+/// The number of runs of each act.
 const TIMES: u64 = 2;
 /// Bytes of a value: a few writes fill a memtable of 64 KiB.
 const VALUE_BYTES: usize = 3 << 10;
@@ -75,7 +76,7 @@ impl Ground for Machine {
     }
 }
 
-/// An image of the machine, and what was promised of it.
+/// An image of the machine, and the writes that it must have.
 struct Image {
     files: CrashFs,
     durable: Counts,
@@ -111,7 +112,7 @@ fn named(name: &str) -> (usize, &'static Act) {
     found.unwrap_or_else(|| panic!("there is no act `{name}`"))
 }
 
-/// Two things at the same time, next to a writer.
+/// Runs two acts at the same time, next to a writer.
 fn run_pair(names: [&str; 2]) {
     let acts = names.map(named);
     let is = |kind| acts.iter().any(|(_, act)| act.kind == kind);

@@ -1,5 +1,4 @@
-//! Scenarios in which nothing goes wrong: reads while everything else goes on
-//! (P4), and copies (P20).
+//! Scenarios without faults: reads while everything else goes on (P4), and copies (P20).
 
 use crate::history::{History, WRITERS, observe, within};
 use crate::machine::{DIR, Machine, draw, spaces};
@@ -30,7 +29,7 @@ fn write(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<thread:
     (0..WRITERS).map(writer).collect()
 }
 
-/// Snapshots, each observed twice, and an iterator that is carried along.
+/// Takes snapshots, observes each twice, and keeps an iterator open meanwhile.
 fn read(db: &Db, spaces: &[Keyspace; 2], history: &History, rounds: u32) {
     let mut last = [0; WRITERS];
     for _ in 0..rounds {
@@ -81,7 +80,7 @@ fn reads_do_not_change_while_the_tree_moves() {
     });
 }
 
-/// Takes every value.
+/// Removes every value.
 struct TakesAll;
 
 impl CompactionFilter for TakesAll {
@@ -202,7 +201,7 @@ fn the_oracle_tells_a_torn_batch() {
     assert!(caught.is_err(), "a torn batch goes unnoticed");
 }
 
-/// The keys, both ways.
+/// Returns the keys, compared in both directions.
 fn keys_seen(db: &Db) -> Vec<Vec<u8>> {
     let seen: Vec<Vec<u8>> = db.iter().map(|item| item.expect("a scan").0.to_vec()).collect();
     let mut cursor = db.cursor(ReadOptions::default());
@@ -213,8 +212,8 @@ fn keys_seen(db: &Db) -> Vec<Vec<u8>> {
     seen
 }
 
-/// Deleted keys that scans go over at once, and writers that put into them: what is
-/// acknowledged is seen by every scan that begins later.
+/// Scans skip deleted keys at once while writers put into them: every later scan sees an
+/// acknowledged put.
 #[test]
 fn what_is_put_into_a_gap_is_seen() {
     check("what_is_put_into_a_gap_is_seen", || {

@@ -1,4 +1,4 @@
-//! Writing is turned off by a failing device and on again by `resume`, called by
+//! Scenarios in which a failing device turns writing off, and `resume` turns it on again, called by
 //! two threads while others write and read.
 
 use crate::history::{History, WRITERS, within};
@@ -11,10 +11,10 @@ use windrow_env::testing::{Fault, FaultKind, Ops, When};
 
 /// Batches that each writer tries to write.
 const BATCHES: u64 = 4;
-/// Of background work, how much can have failed before the device was well again.
+/// The number of background failures that may have happened before the device worked again.
 const FAILURES_MAX: usize = 16;
 
-/// Some operations fail from now on, as on a full device or a broken one.
+/// Makes some operations fail from now on, as on a full device or a broken one.
 fn fail_some(machine: &Machine) {
     let ops = [
         (Ops::WRITE, ".wal"),
@@ -29,12 +29,12 @@ fn fail_some(machine: &Machine) {
     machine.fs.inject(Fault::new(kind, on, when).on_path(path));
 }
 
-/// Nothing but the device's trouble may be in the way.
+/// Whether the device's failure explains the error.
 fn is_of_the_device(error: &Error) -> bool {
     matches!(error.first_failure().kind(), ErrorKind::NoSpace | ErrorKind::Io)
 }
 
-/// Goes on writing, whether it is refused or not.
+/// Writes all batches, refused or not.
 fn write(db: &Db, spaces: &[Keyspace; 2], history: &History, writer: usize) {
     for _ in 0..BATCHES {
         let sync = if draw(3) == 0 { WriteSync::Yes } else { WriteSync::No };
@@ -43,7 +43,7 @@ fn write(db: &Db, spaces: &[Keyspace; 2], history: &History, writer: usize) {
             Err(error) => {
                 let off = error.kind() == ErrorKind::ReadOnly;
                 assert!(off || is_of_the_device(&error), "write: {error}");
-                // One whose sync failed is seen already, and says that it may be.
+                // A batch whose sync failed may be seen already, and its error says so.
                 if !sync.is_yes() || error.kind() != ErrorKind::OutcomeUnknown {
                     history.refused(writer);
                 }
@@ -81,7 +81,7 @@ fn start(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<JoinHan
     threads
 }
 
-/// The device is well: whatever of before is still to fail, writing is on in the end.
+/// Resumes on a working device until writing stays on, although earlier failures may still come.
 fn resume_for_good(db: &Db) {
     for _ in 0..FAILURES_MAX {
         db.resume().expect("resume");
@@ -107,7 +107,7 @@ fn fail_resume_and_crash(machine: &Machine, db: &Db, spaces: &[Keyspace; 2], his
     db.close().expect("close");
 }
 
-/// Writing is on: whatever is written is there, and all of before, after a clean close.
+/// Checks that writing is on: new writes and all earlier ones are present after a clean close.
 fn write_and_reopen(machine: &Machine, db: Db, spaces: [Keyspace; 2], history: &History) {
     (0..WRITERS).for_each(|w| history.write(&db, &spaces, w, WriteSync::No).expect("write"));
     db.verify().and_then(|report| report.into_result()).expect("verify");

@@ -1,4 +1,4 @@
-//! Schedules by seed: how many, drawn how, and how one is repeated.
+//! The runner of schedules by seed: their number, how they are drawn, and how one is repeated.
 //!
 //! Owns: batches of schedules, each named by a scheduler and a seed. Never
 //! does: know what a scenario is about.
@@ -13,19 +13,19 @@ use windrow_testkit::sweep;
 
 /// Schedules of each scenario in a usual run.
 const SCHEDULES: u64 = 2_000;
-/// Schedules of one seed. PCT places its few forced switches by the length of
-/// the schedules before, so a batch cannot be cut into single ones.
+/// Schedules of one seed. PCT places its few forced switches by the length of earlier schedules, so
+/// a batch cannot be cut into single ones.
 const BATCH: u64 = 50;
-/// Batches that once found something. 100406: a writer that made the next log
-/// itself told the manifest of it concurrently with the close; flushes that were refused were
-/// begun again at once. 94: a write that was refused was there after a resume.
+/// Batches that once found a fault. 100406: a writer that made the next log itself recorded it in
+/// the manifest concurrently with the close; refused flushes were begun again at once. 94: a
+/// refused write was present after a resume.
 const FOUND: [u64; 2] = [100_406, 94];
 /// Bytes of a simulated thread's stack.
 const STACK_BYTES: usize = 1 << 20;
 /// No scenario takes a tenth of this: beyond it threads run in circles.
 const STEPS_MAX: usize = 1_000_000;
 
-/// Who draws the next thread to run.
+/// The way in which the next thread is drawn.
 #[derive(Clone, Copy)]
 enum Kind {
     /// Any, drawn each time: many switches.
@@ -34,7 +34,7 @@ enum Kind {
     /// bug of that depth with a known probability (Burckhardt et al., "A
     /// randomized scheduler with probabilistic guarantees of finding bugs").
     Pct(usize),
-    /// Weighted by how much each thread has left to do: interleavings alike.
+    /// Weighted by the remaining steps of each thread: all interleavings are about equally likely.
     Weighted,
 }
 
@@ -46,7 +46,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// The kinds in turn.
+    /// Returns the batch of a seed; the kinds alternate.
     fn of(seed: u64) -> Batch {
         let kind = match seed % 4 {
             0 => Kind::Random,
@@ -87,14 +87,14 @@ fn drive(scheduler: impl Scheduler + 'static, scenario: fn()) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
     config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
-    // A schedule has thousands of steps: the seed is what repeats it.
+    // A schedule has thousands of steps: its seed repeats it.
     config.failure_persistence = FailurePersistence::None;
     config.silence_warnings = true;
     Runner::new(scheduler, config).run(scenario);
 }
 
-/// Runs a scenario, the test `name`, under as many schedules as are asked for, and those that
-/// once found something.
+/// Runs a scenario, the test `name`, under the requested number of schedules, and those that once
+/// found a fault.
 ///
 /// # Panics
 /// If one fails, after printing how to repeat it.
@@ -102,12 +102,12 @@ pub(crate) fn check(name: &str, scenario: fn()) {
     run(name, scenario, FOUND.into_iter().chain(batches(SCHEDULES)));
 }
 
-/// The same, with so many schedules where no number is asked for.
+/// Runs a scenario under the requested number of schedules, or `schedules` without a request.
 pub(crate) fn check_few(name: &str, schedules: u64, scenario: fn()) {
     run(name, scenario, batches(schedules));
 }
 
-/// The numbers of batches of so many schedules.
+/// Returns the numbers of the batches that have `schedules` schedules.
 fn batches(schedules: u64) -> std::ops::Range<u64> {
     let first = sweep::number("WINDROW_SEED_FIRST", 0);
     first..first + sweep::number("WINDROW_SCHEDULES", schedules).div_ceil(BATCH)
@@ -130,7 +130,7 @@ fn run(name: &str, scenario: fn(), seeds: impl Iterator<Item = u64>) {
     }
 }
 
-/// The canary of lock ranks, which every schedule checks as well.
+/// The canary of lock ranks, which every schedule also checks.
 #[test]
 #[should_panic(expected = "takes the first (rank 1) while this thread holds the second (rank 2)")]
 fn locks_that_are_taken_out_of_order_are_noticed() {

@@ -1,5 +1,5 @@
-//! Transactions side by side: what commits is serialisable, plain writes included, and
-//! a weaker isolation is found out.
+//! Scenarios of concurrent transactions: those that commit are serialisable, plain writes included,
+//! and a weaker isolation is detected.
 
 use crate::machine::{DIR, Machine, draw, spaces};
 use crate::runner::check;
@@ -12,14 +12,14 @@ use windrow_testkit::serial::{self, Committed};
 
 const KEYS: u64 = 5;
 
-/// Of each thread.
+/// The number of transactions of each thread.
 const TRANSACTIONS: u64 = 4;
 
 fn key(n: u64) -> [u8; 1] {
     [n as u8]
 }
 
-/// Who wrote a value; 0 where there is none.
+/// Returns the writer of a value; 0 if there is none.
 fn writer(value: Option<Slice>) -> u64 {
     value.map_or(0, |value| u64::from_be_bytes((*value).try_into().expect("a name")))
 }
@@ -33,8 +33,8 @@ impl Record {
     }
 }
 
-/// Reads a key, under a lock or not, or a range of all, by which it counts as a reader of
-/// every key in it.
+/// Reads a key, under a lock or not, or a range of all keys. A range read counts as a read of every
+/// key in it.
 fn read(tx: &mut Transaction, space: &Keyspace, reads: &mut Vec<(u64, u64)>) -> Result<()> {
     let n = draw(KEYS);
     let value = match draw(4) {
@@ -60,7 +60,7 @@ fn read(tx: &mut Transaction, space: &Keyspace, reads: &mut Vec<(u64, u64)>) -> 
     Ok(())
 }
 
-/// A transaction of some reads and writes.
+/// Runs a transaction of some reads and writes.
 fn attempt(db: &Db, space: &Keyspace, id: u64) -> Result<Committed> {
     let options = match draw(2) {
         0 => TransactionOptions::default(),
@@ -82,7 +82,7 @@ fn attempt(db: &Db, space: &Keyspace, id: u64) -> Result<Committed> {
     Ok(committed)
 }
 
-/// The same, recorded if it commits.
+/// Runs a transaction, and records it if it commits.
 fn run(db: &Db, space: &Keyspace, id: u64, record: &Record) {
     match attempt(db, space, id) {
         Ok(committed) => record.add(committed),
@@ -90,14 +90,14 @@ fn run(db: &Db, space: &Keyspace, id: u64, record: &Record) {
     }
 }
 
-/// Adds to a counter that two others add to as well, without a transaction.
+/// Adds to a counter, without a transaction; two other threads add to it as well.
 fn add(db: &Db, space: &Keyspace, _: u64, _: &Record) {
     let one_more = |old: Option<&[u8]>| Some(vec![old.map_or(1, |old| old[0] + 1)]);
     space.update(key(0), one_more).expect("update");
     db.put(key(1), "noise").expect("put");
 }
 
-/// The same with a snapshot and a batch: snapshot isolation at most.
+/// Reads at a snapshot and writes a batch, without a transaction: snapshot isolation at most.
 fn run_unchecked(db: &Db, space: &Keyspace, id: u64, record: &Record) {
     let snapshot = db.snapshot();
     let at = |n| writer(space.get_at(&snapshot, key(n)).expect("get"));
@@ -109,7 +109,7 @@ fn run_unchecked(db: &Db, space: &Keyspace, id: u64, record: &Record) {
     record.add(Committed { id, commit, reads, writes: vec![n] });
 }
 
-/// A plain write.
+/// Runs a plain write.
 fn write(db: &Db, space: &Keyspace, id: u64, record: &Record) {
     let n = draw(KEYS);
     let mut batch = Batch::new();
@@ -158,7 +158,7 @@ fn updates_without_transactions_lose_nothing() {
     });
 }
 
-/// The canary: without the check of what was read the checker finds cycles.
+/// The canary: without the check of reads the checker finds cycles.
 #[test]
 fn snapshots_and_batches_are_not_serialisable() {
     static FOUND: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

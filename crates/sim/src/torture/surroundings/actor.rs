@@ -1,10 +1,9 @@
-//! An actor: a process of a scenario, this program started once more. It opens a
-//! database and does what it is told, a line at a time, and answers each line:
-//! `ok N`, or `no` and the error in its words.
+//! An actor: a process of a scenario, this program started once more. It opens a database, runs
+//! commands, one in each line, and answers each line: `ok N`, or `no` and the error in its words.
 //!
-//! Owns: the commands, and what the keys and values are: numbered from 0, the
-//! values marked with the database's tag, so that one scan tells whether
-//! anything is missing, and whose it is. Never does: judge more than that.
+//! Owns: the commands, and the keys and values: numbered from 0, the values marked with the
+//! database's tag, so that one scan tells whether any is missing, and which database it is. Never
+//! does: judge more than that.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -13,13 +12,13 @@ use std::time::Duration;
 use windrow::{Batch, Db, Options, Settings, WriteSync};
 use windrow_env::testing::{ForkedChild, Rng};
 
-/// What a forked child says when its copy of the handle is not inert.
+/// The exit code of a forked child whose copy of the handle is not inert.
 const NOT_INERT: i32 = 9;
 
 /// The settings of all actors: a few hundred keys make several tables.
 ///
 /// # Errors
-/// One that is unknown.
+/// The setting that is unknown.
 pub fn options() -> Result<Options, String> {
     let mut settings = Settings::default();
     for (name, value) in
@@ -30,12 +29,12 @@ pub fn options() -> Result<Options, String> {
     Ok(Options { settings, ..Options::default() })
 }
 
-/// The `number`-th key.
+/// Returns the `number`-th key.
 pub fn key(number: u64) -> String {
     format!("{number:010}")
 }
 
-/// Its value in the database of this tag.
+/// Returns its value in the database of this tag.
 pub fn value(tag: &str, number: u64) -> Vec<u8> {
     let mut bytes = format!("{tag}/{number}/").into_bytes();
     let mut rng = Rng::new(number);
@@ -45,10 +44,10 @@ pub fn value(tag: &str, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Reads all keys in every way there is. Returns how many there are.
+/// Reads all keys in every way. Returns their number.
 ///
 /// # Errors
-/// What is missing, wrong or damaged.
+/// The key that is missing, wrong or damaged.
 pub fn check(db: &Db, tag: &str) -> Result<u64, String> {
     let mut count = 0;
     for item in db.iter() {
@@ -75,7 +74,7 @@ pub fn check(db: &Db, tag: &str) -> Result<u64, String> {
     Ok(count)
 }
 
-/// Does what it is told until there is nothing more to read.
+/// Runs commands until there is no more input.
 pub fn run() -> ExitCode {
     let mut actor = Actor::default();
     for line in std::io::stdin().lock().lines() {
@@ -88,7 +87,7 @@ pub fn run() -> ExitCode {
             break;
         }
     }
-    // As it was left: what closes is told to.
+    // Without a close of the database: a command closes it.
     std::process::exit(0);
 }
 
@@ -104,7 +103,7 @@ impl Actor {
         self.db.as_ref().ok_or_else(|| "nothing is open".to_owned())
     }
 
-    /// One command. Answers with the number of keys, or 0.
+    /// Runs one command. Answers with the number of keys, or 0.
     fn obey(&mut self, line: &str) -> Result<u64, String> {
         let words: Vec<&str> = line.split(' ').collect();
         let none = |done: windrow::Result<()>| done.map(|()| 0).map_err(|e| e.to_string());
@@ -151,12 +150,13 @@ impl Actor {
         Ok(self.next)
     }
 
-    /// Forks a child that does something with its copy of the handle, and waits
-    /// for it (but for one that lingers: the answer is its process id).
+    /// Forks a child that uses its copy of the handle, and waits for it (except for one that
+    /// lingers: the answer is its process id).
     fn fork(&mut self, how: &str, path: &str) -> Result<u64, String> {
         if how == "own" || how == "reopen" {
-            // What other threads hold while they work stays held in the child,
-            // inside of libraries too: who opens there forks when they rest.
+            // A lock that another thread has during the fork stays locked in the child, inside of
+            // libraries too. So a fork whose child opens a database waits until the threads are
+            // idle.
             self.db()?.wait_idle().map_err(|e| e.to_string())?;
         }
         let pid = std::process::id();
@@ -191,7 +191,7 @@ impl Actor {
         }
     }
 
-    /// What a child tries, each of which must be refused, or be its own affair.
+    /// Runs the attempts of a child. Each must be refused, or must affect the child alone.
     fn in_child(&mut self, how: &str, path: &str, parent: u32) -> Option<()> {
         let db = self.db.as_ref()?;
         let keys: Vec<String> = (0..self.next).map(key).collect();

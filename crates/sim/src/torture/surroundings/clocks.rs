@@ -1,8 +1,8 @@
 //! Scenarios in which the wall clock is set back, or far ahead and back again.
 //!
-//! What does not expire stays, whatever the clock says; what a merge has judged
-//! to be expired does not come back. In this process, with a clock by hand over
-//! real files and threads. Owns: that clock. Never does: touch the system's.
+//! An entry without expiry stays, at any time of the clock; an entry that a merge has judged to be
+//! expired does not come back. In this process, with a manual clock over real files and threads.
+//! Owns: that clock. Never does: touch the system's.
 
 use super::scenario::{Scenario, Verdict, passed};
 use super::stage::{Stage, check, key, options, value};
@@ -19,7 +19,7 @@ pub(super) const SCENARIOS: &[Scenario] =
 const DAY_MS: u64 = 86_400_000;
 /// A moment long after the clock's own beginning, so that it can be set back.
 const NOW_MS: u64 = 2_000_000_000_000;
-/// How many keys never expire, and how many do.
+/// The number of keys that never expire, and of those that do.
 const LASTING: u64 = 1_500;
 const PASSING: u64 = 300;
 
@@ -33,7 +33,7 @@ fn open(stage: &Stage, clock: &Arc<ManualClock>) -> Result<Db, String> {
     Db::open_with(stage.at("db"), by_hand(clock)?).map_err(|e| format!("open: {e}"))
 }
 
-/// Keys that last, and in a keyspace of their own keys that live for a day.
+/// Writes keys that last, and in a keyspace of their own keys with a time to live of a day.
 fn fill(db: &Db) -> windrow::Result<()> {
     let passing = db.keyspace("passing")?;
     for number in 0..LASTING {
@@ -45,7 +45,7 @@ fn fill(db: &Db) -> windrow::Result<()> {
     db.flush()
 }
 
-/// How many of the keys that expire are seen.
+/// Returns how many of the keys that expire are visible.
 fn passing(db: &Db) -> Result<u64, String> {
     let keyspace = db.keyspace("passing").map_err(|e| e.to_string())?;
     let found: windrow::Result<Vec<_>> = keyspace.iter().collect();
@@ -91,7 +91,7 @@ fn between_opens(stage: &Stage) -> Verdict {
         let db = open(stage, &clock)?;
         expect("reopened before it was written", passing(&db)?, 0)?;
         expect("those that last", check(&db, "one")?, LASTING)?;
-        // What is written now counts from when merges said it was.
+        // A new expiry counts from the time that merges have used.
         let new = db.keyspace("new").map_err(failed)?;
         let day = Duration::from_millis(DAY_MS);
         new.put_with_ttl(key(back_days), "new", day).map_err(failed)?;

@@ -1,7 +1,7 @@
-//! Scenarios in directories that are not the database's alone: other engines', and
-//! files that somebody put there.
+//! Scenarios in directories with foreign files: those of another engine, and single files of a
+//! user.
 //!
-//! Owns: what lies there. Never does: expect more than that its bytes stay.
+//! Owns: the foreign files. Never does: expect more than that their bytes stay.
 
 use super::scenario::{Scenario, Verdict, passed};
 use super::stage::Stage;
@@ -50,8 +50,8 @@ fn lay(dir: &str, files: &[(&str, &[u8])]) -> Result<(), String> {
     })
 }
 
-/// Whatever is asked of another engine's directory, it is refused, or nothing
-/// is done; and it stays as it is, to the byte.
+/// Every request on another engine's directory is refused, or does nothing; the directory stays the
+/// same, to the byte.
 fn anothers(stage: &Stage, files: Files) -> Verdict {
     let dir = stage.at("theirs");
     lay(&dir, files)?;
@@ -71,7 +71,7 @@ fn anothers(stage: &Stage, files: Files) -> Verdict {
     passed(format!("refused to open, read, destroy and repair: {said}"))
 }
 
-/// A database is made next to foreign files, or it is not; they stay.
+/// A database is made next to foreign files, or it is not; the files stay.
 fn to_be_created(stage: &Stage, files: &[(&str, &[u8])]) -> Verdict {
     let dir = stage.at("db");
     lay(&dir, files)?;

@@ -1,7 +1,7 @@
-//! Scenarios with `fork`: the child's copy of a handle is inert, whatever the child
-//! does with it and however it ends, and the parent does not notice.
+//! Scenarios with `fork`: the child's copy of a handle is inert, whatever the child does with it
+//! and however it ends, and the parent is not affected.
 //!
-//! Owns: what is asked of which process. Never does: fork; actors do.
+//! Owns: the commands for each process. Never does: fork; actors do.
 
 use super::scenario::{Scenario, Verdict, passed};
 use super::stage::{Stage, wait_for_end};
@@ -20,8 +20,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     ("fork-parent-dies-first", parent_dies_first),
 ];
 
-/// The parent writes, forks, and goes on; half of what it was told after the
-/// fork is synced, and then it is killed.
+/// The parent writes, forks, and goes on; half of its acknowledgements after the fork are synced,
+/// and then it is killed.
 fn one_child(stage: &Stage, how: &str) -> Verdict {
     let mut parent = stage.holder(&stage.at("db"), "one")?;
     for command in ["write 1500", "flush", "write 200 synced"] {
@@ -45,8 +45,8 @@ fn child_opens_its_own(stage: &Stage) -> Verdict {
     passed("1500 keys of the children's own")
 }
 
-/// The directory is free as soon as its owner is dead, whatever children it
-/// left, and what those do then is of no account.
+/// The directory is free as soon as its owner is dead, even if forked children live on, and nothing
+/// that they do then has an effect.
 fn parent_dies_first(stage: &Stage) -> Verdict {
     let (db, release) = (stage.at("db"), stage.at("release"));
     let mut parent = stage.holder(&db, "one")?;

@@ -1,12 +1,12 @@
-//! `torture surroundings`: what happens to the process and its directory while
-//! a database is open: forks, moved and replaced directories, other engines'
-//! files, links and pipes where files must be, rights, mounts, clocks.
+//! `torture surroundings`: events around the process and its directory while a database is open:
+//! forks, moved and replaced directories, other engines' files, links and pipes in place of files,
+//! rights, mounts, clocks.
 //!
-//! Each scenario is a function in a table, with a directory and processes of its
-//! own ([`actor`]), and ends the same way: nothing acknowledged is lost, nobody
-//! else's bytes are touched, and where something cannot be done an error says
-//! so. One that needs what is not here (root, mounts) is skipped, and said to be.
-//! Owns: the table, and what is printed. Never does: stop at the first failure.
+//! Each scenario is a function in a table, with a directory and processes of its own ([`actor`]),
+//! and ends the same way: nothing acknowledged is lost, no foreign bytes are touched, and an
+//! operation that cannot be done fails with an error. A scenario that needs more than the system
+//! has (root, mounts) is skipped, and reported as such. Owns: the table, and the printed report.
+//! Never does: stop at the first failure.
 
 pub mod actor;
 mod clocks;
@@ -36,10 +36,10 @@ fn scenarios() -> Vec<Scenario> {
     groups.concat()
 }
 
-/// Plays the scenarios whose names hold `wanted`, and prints a line for each.
+/// Runs the scenarios whose names contain `wanted`, and prints a line for each.
 ///
 /// # Errors
-/// That some failed; their directories are kept.
+/// If some failed; their directories are kept.
 pub fn run(plan: &Plan, wanted: &str) -> Result<Outcome, Failure> {
     let chosen: Vec<Scenario> =
         scenarios().into_iter().filter(|(name, _)| name.contains(wanted)).collect();

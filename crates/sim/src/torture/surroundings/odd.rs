@@ -1,10 +1,9 @@
-//! Scenarios in which LOCK, CURRENT, a table or a log is not a file: a link to
-//! somebody's file, a pipe, a directory.
+//! Scenarios in which LOCK, CURRENT, a table or a log is not a file: a link to a foreign file, a
+//! pipe, a directory.
 //!
-//! Whatever it is, nothing hangs, nobody else's bytes are touched, and either
-//! all is there or an error names what is in the way; with the file back at its
-//! place nothing is lost.
-//! Owns: what is put where. Never does: decide which of the two it must be.
+//! In every case nothing hangs, no foreign bytes are touched, and either all is present or an error
+//! names the obstacle; with the file back at its place nothing is lost. Owns: what is put where.
+//! Never does: decide which of the two it must be.
 
 use super::scenario::{Scenario, Verdict, passed};
 use super::stage::Stage;
@@ -28,7 +27,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     ("an-orphan-that-cannot-be-removed", orphan_directory),
 ];
 
-/// What is where a file must be.
+/// The object in place of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Link,
@@ -36,7 +35,7 @@ enum Kind {
     Directory,
 }
 
-/// The newest file of the database whose name ends so.
+/// Returns the newest file of the database whose name ends with `end`.
 fn file_of(dir: &str, end: &str) -> Result<PathBuf, String> {
     let entries = std::fs::read_dir(dir).map_err(|e| e.to_string())?;
     let paths = entries.flatten().map(|entry| entry.path());
@@ -103,7 +102,7 @@ fn bytes_of(dir: &str) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).filter(|m| m.is_file()).map(|m| m.len()).sum()
 }
 
-/// Every open goes on without it, and leaves no more than the one before.
+/// Every open goes on without it, and leaves no more files than the one before.
 fn orphan_directory(stage: &Stage) -> Verdict {
     let db = stage.at("db");
     stage.made(&db, "one", 1_500)?;

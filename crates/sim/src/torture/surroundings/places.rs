@@ -1,10 +1,8 @@
-//! Scenarios in which the directory is not where it was, or is another one, or is
-//! reached by two names.
+//! Scenarios in which the directory was moved, was replaced by another one, or has two names.
 //!
-//! Where the directory was only moved, nothing acknowledged is lost. Where it
-//! was removed or replaced under its owner, the owner must be told, at the
-//! latest by `close`, and what came to its place is not touched.
-//! Owns: who moves what. Never does: look into a database.
+//! If the directory was only moved, nothing acknowledged is lost. If it was removed or replaced
+//! under its owner, the owner must get an error, at the latest from `close`, and the files at its
+//! place are not touched. Owns: the moves. Never does: look into a database.
 
 use super::scenario::{Scenario, Verdict, needs_root, passed, skipped};
 use super::stage::{Actor, Stage};
@@ -26,7 +24,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     ("symlink-leads-elsewhere-later", link_moves),
 ];
 
-/// Another database lies at the same relative place of where the process goes.
+/// Another database is at the same relative path below the directory that the process changes to.
 fn chdir(stage: &Stage) -> Verdict {
     for name in ["here", "there"] {
         std::fs::create_dir(stage.at(name)).map_err(|e| e.to_string())?;
@@ -48,7 +46,7 @@ fn chdir(stage: &Stage) -> Verdict {
     passed(format!("{acknowledged} keys, and 1500 of the other"))
 }
 
-/// Writes, flushes, merges and closes, as far as it is let. Whether all was done.
+/// Writes, flushes, merges and closes, as far as possible. Returns the first refusal.
 fn goes_on(writer: &mut Actor) -> Result<Option<String>, String> {
     let mut refused = None;
     for command in ["write 6000", "flush", "compact", "write 100 synced", "close"] {
@@ -77,7 +75,7 @@ fn renamed(stage: &Stage) -> Verdict {
     passed(format!("{acknowledged} keys where it went, {others} of the other; the writer {told}"))
 }
 
-/// Removes a directory in which somebody still makes files.
+/// Removes a directory in which another process still makes files.
 fn remove(stage: &Stage, dir: &str) -> Result<(), String> {
     let mut last = Ok(());
     for _ in 0..100 {
@@ -108,8 +106,8 @@ fn replaced(stage: &Stage) -> Verdict {
     passed(format!("the copy is whole; the writer was told: {why}"))
 }
 
-/// Files are copied over those of a running database. Nobody can keep that
-/// whole; what opens afterwards must be one state, or be refused.
+/// Files are copied over those of a running database. No engine can keep that whole; a later open
+/// must show one state, or be refused.
 fn restored_in_place(stage: &Stage) -> Verdict {
     let (db, backup) = (stage.at("db"), stage.at("backup"));
     stage.made(&db, "one", 1_500)?;
@@ -153,7 +151,7 @@ fn deleted(stage: &Stage) -> Verdict {
     }
 }
 
-/// Lazily: names of the mounted directory lead to the bare mount point then.
+/// A lazy unmount: names of the mounted directory then lead to the bare mount point.
 fn unmounted(stage: &Stage) -> Verdict {
     if let Some(why) = volume::missing(Kind::Ext4) {
         return skipped(why);
@@ -177,7 +175,7 @@ fn unmounted(stage: &Stage) -> Verdict {
     passed(format!("{acknowledged} keys after mounting again; the writer {told}"))
 }
 
-/// Whoever comes by another name is refused while the first has it open.
+/// An open by another name is refused while the first has it open.
 fn is_refused_by(stage: &Stage, db: &str, path: &str) -> Verdict {
     let mut holder = stage.holder(db, "one")?;
     holder.does("write 1500")?;
@@ -186,7 +184,7 @@ fn is_refused_by(stage: &Stage, db: &str, path: &str) -> Verdict {
         second.fails(&format!("{command} {path} one"), &["busy"])?;
         holder.fails(&format!("{command} {path} one"), &["busy"])?;
     }
-    // A link is refused as what it is, before anybody asks who has it open.
+    // A link is refused as a link, before the lock is checked.
     second.fails(&format!("destroy {path}"), &["busy", "is a symbolic link"])?;
     second.fails(&format!("repair {path}"), &["busy"])?;
     for command in ["write 500", "check", "close"] {

@@ -1,8 +1,7 @@
-//! Scenarios in which rights are taken away: of the directory or its files while
-//! it is open, of the whole file system before it is opened.
+//! Scenarios in which rights are taken away: those of the directory or its files while it is open,
+//! those of the whole file system before it is opened.
 //!
-//! Owns: the rights. Never does: run as root where that is the scenario; an actor
-//! becomes another user first.
+//! Owns: the rights. Never does: run such a scenario as root; an actor becomes another user first.
 
 use super::scenario::{Scenario, Verdict, needs_root, passed, skipped};
 use super::stage::Stage;
@@ -19,7 +18,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     ("mounted-read-only", read_only),
 ];
 
-/// Nobody, by tradition.
+/// The user id of nobody, by tradition.
 const NOBODY: u32 = 65_534;
 
 fn set(path: &Path, mode: u32) -> Result<(), String> {
@@ -27,8 +26,8 @@ fn set(path: &Path, mode: u32) -> Result<(), String> {
         .map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// A directory that the user of the actors owns. Root is held up by nothing, so
-/// under root they become another one; returns the command that does it.
+/// Makes a directory that the user of the actors owns. Rights do not limit root, so under root they
+/// become another user; returns the command for that.
 fn own_directory(stage: &Stage) -> Result<Option<String>, String> {
     std::fs::create_dir(stage.at("db")).map_err(|e| e.to_string())?;
     if !rustix::process::geteuid().is_root() {
@@ -36,7 +35,7 @@ fn own_directory(stage: &Stage) -> Result<Option<String>, String> {
     }
     std::os::unix::fs::chown(stage.at("db"), Some(NOBODY), Some(NOBODY))
         .map_err(|e| e.to_string())?;
-    // Those above must let it through.
+    // The directories above must let it through.
     let mut above = Some(stage.root.as_path());
     while let Some(dir) = above.filter(|dir| *dir != Path::new("/tmp") && dir.parent().is_some()) {
         if std::fs::metadata(dir).is_ok_and(|meta| meta.permissions().mode() & 0o001 == 0) {
@@ -47,7 +46,7 @@ fn own_directory(stage: &Stage) -> Result<Option<String>, String> {
     Ok(Some(format!("uid {NOBODY}")))
 }
 
-/// What is open goes on or is refused cleanly; with the rights back nothing is lost.
+/// An open database goes on or is refused cleanly; with the rights back nothing is lost.
 fn taken(stage: &Stage, of_files: bool) -> Verdict {
     let become_user = own_directory(stage)?;
     let db = stage.at("db");
@@ -112,7 +111,7 @@ fn not_entered(stage: &Stage) -> Verdict {
     passed(format!("1500 keys; {said}"))
 }
 
-/// For writing it is refused, for reading it is not, after a kill too.
+/// An open for writing is refused, one for reading is not, also after a kill.
 fn read_only(stage: &Stage) -> Verdict {
     if let Some(why) = needs_root() {
         return skipped(why);

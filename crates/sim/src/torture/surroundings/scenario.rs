@@ -1,20 +1,20 @@
-//! A scenario, and how it ended.
+//! A scenario, and its outcome.
 //!
-//! Owns: the form of a scenario. Never does: play one.
+//! Owns: the form of a scenario. Never does: run one.
 
 use super::stage::Stage;
 
-/// How a scenario ended, when nothing was found.
+/// The outcome of a scenario without a finding.
 pub(super) enum Ending {
-    /// All passed; what was seen.
+    /// All passed; the observations.
     Passed(String),
-    /// It cannot be played here, and why.
+    /// It cannot be run here, and why.
     Skipped(String),
 }
 
-/// What is said of a scenario; an error is a finding.
+/// The verdict on a scenario; an error is a finding.
 pub(super) type Verdict = Result<Ending, String>;
-/// Its name, and what happens.
+/// A scenario's name and function.
 pub(super) type Scenario = (&'static str, fn(&Stage) -> Verdict);
 
 pub(super) fn passed(seen: impl Into<String>) -> Verdict {
@@ -25,7 +25,7 @@ pub(super) fn skipped(why: String) -> Verdict {
     Ok(Ending::Skipped(why))
 }
 
-/// Why a scenario of mounts cannot be played, if it cannot.
+/// Returns why a scenario of mounts cannot be run, if it cannot.
 pub(super) fn needs_root() -> Option<String> {
     let is_root = rustix::process::geteuid().is_root();
     (!is_root).then(|| "needs root: mounts".to_owned())

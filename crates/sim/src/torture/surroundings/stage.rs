@@ -1,8 +1,8 @@
-//! Where a scenario plays: a directory of its own, actors that are spoken to, and
-//! what it looks like in the end.
+//! The stage of a scenario: a directory of its own, actors that run commands, and the check at the
+//! end.
 //!
-//! Owns: the processes; none outlives the scenario. A question that is not answered
-//! in time is a finding: something hangs. Never does: open a database itself.
+//! Owns: the processes; none outlives the scenario. A command without a timely answer is a finding:
+//! something hangs. Never does: open a database itself.
 
 use super::actor;
 use std::collections::BTreeMap;
@@ -17,20 +17,20 @@ use windrow_env::checksum;
 /// A bound, and no verdict on speed: the slowest answer takes a second.
 const HANGS: Duration = Duration::from_secs(120);
 
-/// A scenario's place.
+/// The place of a scenario.
 #[derive(Debug)]
 pub(super) struct Stage {
-    /// Everything is in here.
+    /// The directory of all its files.
     pub(super) root: PathBuf,
-    /// Spoil what is judged, to see that it is noticed.
+    /// Damages the files before they are judged, to check that this is noticed.
     pub(super) sabotage: bool,
 }
 
-/// What a directory holds, by path: kinds, targets of links, sums of bytes.
+/// The contents of a directory, by path: kinds, targets of links, sums of bytes.
 pub(super) type Print = BTreeMap<PathBuf, String>;
 
 impl Stage {
-    /// A path in it, as text: actors take no spaces.
+    /// Returns a path in it, as text: actors take no spaces.
     pub(super) fn at(&self, name: &str) -> String {
         self.root.join(name).display().to_string()
     }
@@ -38,7 +38,7 @@ impl Stage {
     /// Starts an actor.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub(super) fn actor(&self) -> Result<Actor, String> {
         let failed = |e: std::io::Error| format!("start an actor: {e}");
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
@@ -58,32 +58,31 @@ impl Stage {
         Ok(Actor { child, input, answers, acknowledged: 0 })
     }
 
-    /// An actor that has a database open.
+    /// Starts an actor that has a database open.
     ///
     /// # Errors
-    /// What it answered.
+    /// The actor's error.
     pub(super) fn holder(&self, dir: &str, tag: &str) -> Result<Actor, String> {
         let mut actor = self.actor()?;
         actor.does(&format!("open {dir} {tag}"))?;
         Ok(actor)
     }
 
-    /// Makes a database of so many keys, cleanly closed.
+    /// Makes a database of `count` keys, cleanly closed.
     ///
     /// # Errors
-    /// What the actor answered.
+    /// The actor's error.
     pub(super) fn made(&self, dir: &str, tag: &str, count: u64) -> Result<(), String> {
         let mut actor = self.holder(dir, tag)?;
         actor.does(&format!("write {count}"))?;
         actor.does("close").map(|_| ())
     }
 
-    /// Nothing acknowledged is lost: the database opens for writing, holds
-    /// that many keys of its tag (one more may have been under way), is sound,
-    /// and takes more.
+    /// Checks that nothing acknowledged is lost: the database opens for writing, has that many keys
+    /// of its tag (one more may have been under way), is sound, and accepts more.
     ///
     /// # Errors
-    /// What is missing.
+    /// The first fault.
     pub(super) fn holds(&self, dir: &str, tag: &str, acknowledged: u64) -> Result<(), String> {
         if self.sabotage {
             spoil(Path::new(dir)).map_err(|e| format!("spoil {dir}: {e}"))?;
@@ -99,18 +98,18 @@ impl Stage {
         Ok(())
     }
 
-    /// What is in a directory, or nothing where there is none.
+    /// Returns the contents of a directory; nothing if there is none.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub(super) fn print(&self, dir: &str) -> Result<Print, String> {
         let mut print = Print::new();
         look(Path::new(dir), &mut print).map_err(|e| format!("{dir}: {e}"))?;
         Ok(print)
     }
 
-    /// Nobody else's bytes were touched: what was there is there as it was.
-    /// What came to it is the business of who else looks.
+    /// Checks that no foreign bytes were touched: every file from before is unchanged. New files
+    /// are not checked here.
     ///
     /// # Errors
     /// The names that differ.
@@ -131,7 +130,7 @@ impl Stage {
     /// Runs a tool of the system.
     ///
     /// # Errors
-    /// What it said.
+    /// The tool's message.
     pub(super) fn tool(&self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split(' ').collect();
         let output = Command::new(words[0])
@@ -146,7 +145,7 @@ impl Stage {
     }
 }
 
-/// The canary: all files of a database lose their second half.
+/// The canary: cuts off the second half of all files of a database.
 fn spoil(dir: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();
@@ -179,21 +178,21 @@ fn look(path: &Path, print: &mut Print) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A process that is spoken to. Dropping it kills it.
+/// A process that runs commands. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct Actor {
     child: Child,
     input: ChildStdin,
     answers: Receiver<String>,
-    /// How many keys it was told are written.
+    /// The number of keys whose writes were acknowledged.
     pub(super) acknowledged: u64,
 }
 
 impl Actor {
-    /// Says a line. What was answered: a number, or an error in its words.
+    /// Sends a command. Returns the answer: a number, or an error in its words.
     ///
     /// # Errors
-    /// That it does not answer.
+    /// If it does not answer.
     pub(super) fn tries(&mut self, line: &str) -> Result<Result<u64, String>, String> {
         let gone = |why: String| format!("`{line}`: {why}");
         writeln!(self.input, "{line}").map_err(|e| gone(format!("the actor is gone: {e}")))?;
@@ -220,18 +219,18 @@ impl Actor {
         Ok(Err(why))
     }
 
-    /// What must be done.
+    /// Sends a command that must be done.
     ///
     /// # Errors
-    /// That it was refused.
+    /// If it was refused.
     pub(super) fn does(&mut self, line: &str) -> Result<u64, String> {
         self.tries(line)?.map_err(|why| format!("`{line}`: {why}"))
     }
 
-    /// What must be refused, in words that hold one of these.
+    /// Sends a command that must be refused, in words that contain one of these.
     ///
     /// # Errors
-    /// That it was done, or refused in other words.
+    /// If it was done, or refused in other words.
     pub(super) fn fails(&mut self, line: &str, words: &[&str]) -> Result<String, String> {
         match self.tries(line)? {
             Ok(_) => Err(format!("`{line}` was done, and must be refused")),
@@ -255,10 +254,10 @@ impl Drop for Actor {
     }
 }
 
-/// A forked child of an actor, which is nobody's any more: gone, or soon so.
+/// Waits until an actor's forked child, which has no parent any more, is gone.
 ///
 /// # Errors
-/// That it stays.
+/// If it stays.
 pub(super) fn wait_for_end(pid: u64) -> Result<(), String> {
     let until = std::time::Instant::now() + HANGS;
     let stat = format!("/proc/{pid}/stat");
@@ -271,5 +270,5 @@ pub(super) fn wait_for_end(pid: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What actors write, for scenarios that look at it in this process.
+/// The keys and values of actors, for scenarios that read them in this process.
 pub(super) use actor::{check, key, options, value};
