@@ -1,18 +1,16 @@
-//! How many assertions there are for each function, by crate and folder, and which
-//! invariants and rules are checked where.
+//! The number of assertions for each function, by crate and folder, and the places where invariants
+//! and rules are checked.
 //!
-//! Every function counts, and in a second column those with steps (`steps.rs`): a
-//! getter has nothing to assert. Tests, their doubles and model checkers count for
-//! nothing, whether they are a block of a file or a file of their own. Closures are
-//! part of their function.
+//! Every function counts, and in a second column those with steps (`steps.rs`): a getter has
+//! nothing to assert. Tests, their doubles and model checkers do not count, whether they are a
+//! block of a file or a file of their own. Closures are part of their function.
 //!
-//! Two rows at the end are sums over files: `plan`, and the control plane of `engine`
-//! ([`CONTROL_PLANE`]), which decides and records what readers and writers then rely
-//! on. What runs for each key (reads, tables, caches) is no part of it.
+//! Two rows at the end are sums over files: `plan`, and the control plane of the engine's crates
+//! ([`CONTROL_PLANE`]), which decides and records the state that readers and writers rely on. Code
+//! that runs for each key (reads, tables, caches) is not part of it.
 //!
-//! Owns: what counts as an assertion (macros that fail in every build or in debug
-//! builds), and as a name of one (I1 to I10, Q1 to Q4, R1 to R16). Never does: ask for
-//! a number.
+//! Owns: the definition of an assertion (macros that fail in every build or in debug builds) and of
+//! its names (I1 to I10, Q1 to Q4, R1 to R16). Never does: require a number.
 
 pub(crate) mod steps;
 
@@ -24,7 +22,7 @@ use std::ops::AddAssign;
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// Crates of which each folder is a row.
+/// Crates that have a row for each folder.
 const LIBRARIES: [&str; 9] =
     ["base", "env", "format", "plan", "skiplist", "read", "store", "recover", "engine"];
 
@@ -70,18 +68,18 @@ impl AddAssign for Count {
     }
 }
 
-/// What was found in one file.
+/// The counts of one file.
 #[derive(Default)]
 struct Found {
     count: Count,
     /// Names of invariants.
     named: BTreeSet<String>,
-    /// Functions with steps that assert nothing: name and line.
+    /// Functions with steps and without assertions: name and line.
     bare: Vec<(String, usize)>,
 }
 
-/// Prints a table and the names; or, of the files whose path has one of `parts` in it,
-/// the functions with steps that assert nothing. Fails nothing: the answer is `true`.
+/// Prints a table and the names; or, of the files whose path contains one of `parts`, the functions
+/// with steps and without assertions. Fails nothing: the answer is `true`.
 ///
 /// # Errors
 /// If the sources cannot be read.
@@ -134,8 +132,8 @@ fn row(name: &str, count: &Count) {
     println!("{name:<24} {functions:>9} {with_steps:>10} {assertions:>10} {all:>7.2} {those:>8.2}");
 }
 
-/// `engine/write`, or `engine` for what is in no folder; `None` for what is no part of
-/// a library.
+/// Returns the name of a source's row: `engine/write`, or `engine` for a file in no folder; `None`
+/// outside of the libraries.
 fn folder(source: &Source) -> Option<String> {
     let name = source.crate_dir();
     let inner = source.path.strip_prefix(&format!("crates/{name}/src/"))?;
@@ -148,7 +146,7 @@ fn is_control_plane(path: &str) -> bool {
     parts.any(|part| path == part || (part.ends_with('/') && path.starts_with(part)))
 }
 
-/// Paths, without `.rs`, of the modules in files of their own that a file declares for
+/// Returns the paths, without `.rs`, of the modules in their own files that a file declares for
 /// tests alone.
 pub(crate) fn test_modules(source: &Source) -> Vec<String> {
     let stem = source.path.trim_end_matches(".rs");

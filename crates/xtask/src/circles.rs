@@ -1,14 +1,14 @@
 //! Circles: files of a crate that need each other, and types whose methods are in
 //! many files.
 //!
-//! A file needs the file that defines what it names: in a `use`, a path, or a call of
-//! a method where what is written tells the type. A method calls `self.f()` of another
-//! file as much as a function of it. Re-exports are looked through and are no need by
-//! themselves; nor is what only tests build. Rejected: to look at `use`s alone, as
-//! general tools do. One type's `impl` blocks in thirty files have none.
+//! A file needs the file that defines a name that it uses: in a `use`, a path, or a method call
+//! whose receiver has a written type. A call of `self.f()` in another file counts as much as a call
+//! of a function there. Re-exports are followed and count for nothing themselves; neither does code
+//! that only tests build. Rejected: to look at `use`s alone, as general tools do. One type's `impl`
+//! blocks in thirty files have none.
 //!
-//! Owns: the verdict, and the report to cut a circle by. Never does: expand macros or
-//! infer types.
+//! Owns: the verdict, and the report that helps to cut a circle. Never does: expand macros or infer
+//! types.
 
 mod allowed;
 mod calls;
@@ -36,7 +36,7 @@ use types::Types;
 /// Names that the report gives for each edge.
 const NAMES: usize = 4;
 
-/// What was found in one crate. Paths begin below its `src`.
+/// The findings of one crate. Paths begin below its `src`.
 #[derive(Default)]
 struct Found {
     circles: Vec<Circle>,
@@ -49,7 +49,7 @@ struct Circle {
     files: Vec<String>,
     /// A line for every edge among them.
     edges: Vec<String>,
-    /// Those of the edges without which there would be no circle.
+    /// The edges whose removal breaks the circle.
     to_cut: Vec<String>,
 }
 
@@ -61,8 +61,7 @@ pub fn check(root: &Path) -> Findings {
     Ok(judge(&examine(&source::load(root)?), ALLOWED))
 }
 
-/// Prints what was found in these crates (none: in all), and returns whether all of it
-/// is allowed.
+/// Prints the findings of these crates (none: of all), and returns whether all of them are allowed.
 ///
 /// # Errors
 /// If a file cannot be read or parsed, or there is no such crate.
@@ -83,7 +82,7 @@ pub fn print(root: &Path, crates: &[&str]) -> Result<bool, Box<dyn Error>> {
     Ok(findings.is_empty())
 }
 
-/// What is in each crate, by its directory.
+/// Returns the findings of each crate, by its directory.
 fn examine(sources: &[Source]) -> BTreeMap<String, Found> {
     let files: HashMap<&str, &Source> =
         sources.iter().map(|source| (source.path.as_str(), source)).collect();
@@ -108,7 +107,7 @@ fn examine(sources: &[Source]) -> BTreeMap<String, Found> {
     crates
 }
 
-/// Whether a file is where a library or program begins.
+/// Whether a file is the root of a library or program.
 fn is_root(source: &Source) -> bool {
     let below = short(&source.path);
     let is_program =
@@ -120,7 +119,7 @@ fn is_main(program: &str) -> bool {
     program.split_once('/').is_some_and(|(_, file)| file == "main.rs")
 }
 
-/// A path from a crate's `src`.
+/// Returns a path below a crate's `src`.
 fn short(path: &str) -> &str {
     path.split_once("/src/").map_or(path, |(_, below)| below)
 }
@@ -144,7 +143,7 @@ fn described(graph: &Graph, circle: Vec<String>) -> Circle {
     }
 }
 
-/// Everything that was found, allowed or not.
+/// Reports all findings, allowed or not.
 fn report(crates: &BTreeMap<String, Found>) -> String {
     let mut text = String::new();
     for (name, found) in crates {

@@ -1,6 +1,6 @@
-//! What `#[cfg(...)]` leaves out of an ordinary build.
+//! The code that `#[cfg(...)]` leaves out of an ordinary build.
 //!
-//! Owns: which conditions are those of tests. Never does: judge what they guard.
+//! Owns: which conditions are those of tests. Never does: judge the code that they guard.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, Lit, Meta, Token};

@@ -1,10 +1,10 @@
-//! Which lines of the crates that hold data the tests run, by rustc's own
-//! instrumentation and LLVM's tools.
+//! The lines of the data-holding crates that the tests run, by rustc's own instrumentation and
+//! LLVM's tools.
 //!
-//! Everything is built once more, instrumented, into `target/coverage`; every test
-//! is run; and a table is printed by crate and by file. Lines of test modules and
-//! of test doubles do not count. Owns: the table, and `target/coverage/missed.txt`.
-//! Never does: fail for a share; what is not covered is for a reader to judge.
+//! Everything is built once more, instrumented, into `target/coverage`; every test is run; and a
+//! table is printed by crate and by file. Lines of test modules and of test doubles do not count.
+//! Owns: the table, and `target/coverage/missed.txt`. Never does: fail for a share; a reader judges
+//! the lines that are not covered.
 
 use crate::conditions::is_for_tests;
 use crate::repeat::executables;
@@ -42,7 +42,7 @@ pub fn run(root: &Path, packages: &[&str]) -> Result<bool, Box<dyn Error>> {
         command.current_dir(root).args(["test", "--tests"]).args(&chosen);
         command.env("CARGO_TARGET_DIR", &out).env("CARGO_INCREMENTAL", "0");
         command.env("RUSTFLAGS", "-C instrument-coverage");
-        // Eight profiles for each binary, into which its processes add as they end.
+        // Eight profiles for each binary. Its processes merge their counts into them when they end.
         command.env("LLVM_PROFILE_FILE", profiles.join("%8m.profraw"));
         command
     };
@@ -67,8 +67,8 @@ pub fn run(root: &Path, packages: &[&str]) -> Result<bool, Box<dyn Error>> {
     Ok(passed)
 }
 
-/// `llvm-profdata` and `llvm-cov`: those that the environment names; those of the
-/// compiler's LLVM version; rustup's.
+/// Finds `llvm-profdata` and `llvm-cov`: first those that the environment names, then those of the
+/// compiler's LLVM version, then rustup's.
 fn tools() -> Result<[PathBuf; 2], Box<dyn Error>> {
     let about = output(Command::new("rustc").arg("-vV"))?;
     let field = |name| about.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim();
@@ -100,7 +100,7 @@ fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
 /// The lines of a file that have code of their own, and whether a test ran them.
 type Lines = BTreeMap<usize, bool>;
 
-/// Lines by path, those of tests left out.
+/// Lines by path, without those of tests.
 type Files = BTreeMap<String, Lines>;
 
 fn files(root: &Path, lcov: &str) -> Result<Files, Box<dyn Error>> {
@@ -120,7 +120,7 @@ fn files(root: &Path, lcov: &str) -> Result<Files, Box<dyn Error>> {
     Ok(files)
 }
 
-/// What an lcov file says of lines.
+/// Reads the line counts of an lcov file.
 fn parse(root: &Path, lcov: &str) -> Files {
     let mut files = Files::new();
     let mut path = None;
@@ -139,14 +139,14 @@ fn parse(root: &Path, lcov: &str) -> Files {
     files
 }
 
-/// What of a file is there for tests only.
+/// The parts of a file that are for tests only.
 #[derive(Default)]
 struct TestCode {
     /// First and last lines.
     ranges: Vec<(usize, usize)>,
     /// Modules in files of their own, by path without `.rs`.
     modules: Vec<String>,
-    /// Where such files are.
+    /// The directory of such files.
     dir: String,
 }
 
@@ -243,7 +243,7 @@ fn table(files: &Files) -> String {
     text
 }
 
-/// Every range of lines that was not run, one a line.
+/// Lists every range of lines that was not run, one a line.
 fn missed(files: &Files) -> String {
     let mut text = String::new();
     for (path, lines) in files {

@@ -1,16 +1,17 @@
-//! Pages that are generated from code, so that they cannot say something else.
+//! Pages that are generated from code, so that they cannot contradict it.
 //!
-//! Owns: the list of pages, and whether each is as the code makes it.
+//! Owns: the list of pages, and whether each is as the code makes it. Never does: make a page's
+//! contents; the crates that own the facts do.
 
 use crate::findings::Findings;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-/// A page's path, and what is to be there.
+/// A page's path, and its required contents.
 type Page = (String, String);
 
-/// Each page as the code makes it.
+/// Makes each page from the code.
 fn pages() -> Result<Vec<Page>, Box<dyn Error>> {
     let mut pages = vec![("docs/options.md".to_owned(), windrow::Settings::to_markdown())];
     for picture in windrow_lab::picture::PICTURES {
@@ -24,10 +25,10 @@ fn pages() -> Result<Vec<Page>, Box<dyn Error>> {
     Ok(pages)
 }
 
-/// Finds pages that are not as the code makes them.
+/// Finds pages that differ from the code's.
 ///
 /// # Errors
-/// What cannot be made. An absent page is a finding.
+/// The page that cannot be made. An absent page is a finding.
 pub fn check(root: &Path) -> Findings {
     Ok(pages()?.iter().filter_map(|page| judge(root, page)).collect())
 }
@@ -41,7 +42,7 @@ fn judge(root: &Path, (path, made): &Page) -> Option<String> {
     }
 }
 
-/// Writes the pages that are not as the code makes them; returns their paths.
+/// Writes the pages that differ from the code's; returns their paths.
 ///
 /// # Errors
 /// If a page cannot be made or written.

@@ -1,8 +1,8 @@
-//! The language of the workspace: it is the field's, as the glossary in `STYLE.md`
-//! has it. Words that were used in a sense of their own are found in comments,
-//! messages, names, pages and names of files.
+//! The language of the workspace: it is the field's, as the glossary in `STYLE.md` has it. Words
+//! that the project once used in a sense of its own are found in comments, messages, names, pages
+//! and names of files.
 //!
-//! Owns: which files are read, and what a finding says.
+//! Owns: which files are read, and the text of a finding.
 //! Never does: judge a sentence; that remains for its reader.
 
 mod allowed;
@@ -17,11 +17,11 @@ use std::path::Path;
 use terms::{Place, TERMS, Term};
 use text::Word;
 
-/// Ends of the names of files that are read.
+/// Endings of the names of files that are read.
 const ENDS: &[&str] = &[".rs", ".md", ".toml", ".txt"];
 
-/// What is not ours, or is data: build output, word lists, inputs for the fuzzer,
-/// stored databases.
+/// Paths that are not ours, or are data: build output, word lists, inputs for the fuzzer, stored
+/// databases.
 const NOT_READ: &[&str] = &["target", "crates/cli/data", "crates/sim/corpora", "Cargo.lock"];
 
 /// Finds words that the field does not use, and exceptions that nothing needs.
@@ -62,7 +62,7 @@ struct Checker {
     allowed: &'static [Allowed],
     allowed_used: Vec<bool>,
     not_yet: &'static [NotYet],
-    /// By entry and by term of it.
+    /// By entry and by its term.
     not_yet_used: Vec<Vec<bool>>,
     found: Vec<String>,
 }

@@ -1,14 +1,13 @@
-//! Which crate may depend on which: arrows only point down.
+//! The dependencies that each crate may have: arrows only point down.
 //!
-//! Owns: the table of allowed arrows (drawn in ARCHITECTURE.md), and of what
-//! the core takes from outside. Never does: look at dev-dependencies; tests
-//! may reach anywhere.
+//! Owns: the table of allowed arrows (drawn in ARCHITECTURE.md), and of the crates from outside
+//! that the core may use. Never does: look at dev-dependencies; tests may reach anywhere.
 
 use crate::findings::Findings;
 use cargo_metadata::{Dependency, DependencyKind, MetadataCommand, Package};
 use std::path::Path;
 
-/// What one crate may depend on, for building and running.
+/// The dependencies that one crate may have, for building and running.
 struct Layer {
     package: &'static str,
     windrow: &'static [&'static str],
@@ -16,7 +15,7 @@ struct Layer {
     outside: Option<&'static [&'static str]>,
 }
 
-/// What the lowest crate of the engine is made of.
+/// The crates below the engine.
 const BELOW_ENGINE: &[&str] =
     &["windrow-base", "windrow-env", "windrow-format", "windrow-plan", "windrow-skiplist"];
 
@@ -42,8 +41,8 @@ const LAYERS: &[Layer] = &[
         windrow: &["windrow-base", "windrow-plan"],
         outside: Some(&[]),
     },
-    // The engine: each of the four may have all that is below it, but only reads have a cache of
-    // somebody else's.
+    // The engine: each of the four may depend on all that is below it, but only reads use a cache
+    // from outside.
     Layer { package: "windrow-read", windrow: BELOW_ENGINE, outside: Some(&["quick_cache"]) },
     Layer {
         package: "windrow-store",
@@ -153,7 +152,7 @@ fn judge(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Whether nobody but a model checker builds it: such a build is a test in all but name.
+/// Whether only a model checker builds it: such a build is a test.
 fn is_for_model_checking(dependency: &Dependency) -> bool {
     dependency
         .target

@@ -1,9 +1,8 @@
-//! How long a file and a function may be: a function fits a screen, a long
-//! file holds two nouns.
+//! The limits of a file's and a function's length: a function fits a screen, a long file holds two
+//! nouns.
 //!
-//! Owns: the limits and the list of exceptions (`allow.txt`), each with its
-//! reason. Never does: count what a formatter decides (attributes, comments
-//! above a function).
+//! Owns: the limits and the list of exceptions (`allow.txt`), each with its reason. Never does:
+//! count lines that a formatter decides (attributes, comments above a function).
 
 use crate::findings::Findings;
 use crate::source::{self, Source};
@@ -64,7 +63,7 @@ struct Exception {
     needed: bool,
 }
 
-/// Lines of `path[:function] limit reason`; `#` begins a comment.
+/// Parses lines of `path[:function] limit reason`; `#` begins a comment.
 fn parse_exceptions(text: &str) -> (BTreeMap<String, Exception>, Vec<String>) {
     let mut exceptions = BTreeMap::new();
     let mut findings = Vec::new();
@@ -92,7 +91,7 @@ struct Function {
     lines: usize,
 }
 
-/// Every function with a body, those within functions, impls and modules included.
+/// Returns every function with a body, also within functions, impls and modules.
 fn functions(file: &syn::File) -> Vec<Function> {
     struct Finder(Vec<Function>);
 

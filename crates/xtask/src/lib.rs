@@ -1,8 +1,8 @@
 //! The workspace's checks on itself, and the documentation it generates.
 //!
-//! Owns: what a review would otherwise have to look for by hand: layers, circles,
-//! lengths, sizes of crates, `unsafe`, statics, mutants, manifests, licences, stale pages, links that lead nowhere. `cargo test` runs them
-//! (`tests/tidy.rs`). Never does: change code, or run in a database.
+//! Owns: the checks that a review would otherwise make by hand: layers, circles, lengths, sizes of
+//! crates, `unsafe`, statics, mutants, manifests, licences, stale pages, broken links. `cargo test`
+//! runs them (`tests/tidy.rs`). Never does: change code, or run in a database.
 
 #![allow(
     clippy::disallowed_methods,

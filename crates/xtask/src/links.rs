@@ -1,6 +1,6 @@
-//! The links of pages: each leads to a file of the repository, and to a heading that is there.
+//! The links of pages: each must lead to a file of the repository, and to a heading in it.
 //!
-//! Owns: what a link is, and how a heading is named in one. Never does: ask the network.
+//! Owns: the syntax of a link, and the name of a heading in one. Never does: use the network.
 
 use crate::findings::Findings;
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ fn collect(root: &Path, dir: &Path, pages: &mut Vec<PathBuf>) -> Result<(), Box<
     Ok(())
 }
 
-/// The targets of links outside of code, each with its line.
+/// Returns the targets of links outside of code, each with its line.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -53,7 +53,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
         if is_code {
             continue;
         }
-        // What is between backquotes is code as well.
+        // Text between backquotes is code as well.
         let prose: String = text.split('`').step_by(2).collect::<Vec<_>>().join("`");
         for part in prose.split("](").skip(1) {
             if let Some((target, _)) = part.split_once(')') {
@@ -64,7 +64,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// What is wrong with a link.
+/// Returns the fault of a link, if it has one.
 fn judge(root: &Path, page: &Path, link: &str) -> Result<Option<&'static str>, Box<dyn Error>> {
     if link.starts_with("https://") {
         return Ok(None);
@@ -85,7 +85,7 @@ fn judge(root: &Path, page: &Path, link: &str) -> Result<Option<&'static str>, B
     Ok((!is_there).then_some("leads to no heading"))
 }
 
-/// The path without `..`, if it does not leave the root.
+/// Returns the path without `..`, if it stays below the root.
 fn within(path: &Path) -> Option<PathBuf> {
     let mut inside = PathBuf::new();
     for component in path.components() {
@@ -99,7 +99,7 @@ fn within(path: &Path) -> Option<PathBuf> {
     Some(inside)
 }
 
-/// The names by which links have the headings of a page.
+/// Returns the names by which links address the headings of a page.
 fn headings(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut is_code = false;

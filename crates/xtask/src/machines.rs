@@ -1,14 +1,14 @@
-//! Pages and records of runs that name a directory of the machine that made them: nobody else has
-//! it, and it says what is nobody's concern.
+//! Pages and records of runs that name a directory of the machine that made them: it exists on no
+//! other machine, and the name is private.
 //!
-//! Owns: which names those are. Never does: look into the source, whose tests have such names.
+//! Owns: the list of such names. Never does: look into the source, whose tests have such names.
 
 use crate::findings::Findings;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-/// Where those who measure have their files.
+/// The directories where measurements keep their files.
 const PLACES: [&str; 4] = ["/tmp/", "/home/", "/root/", "/work/"];
 
 /// Finds such names in `docs` and the pages at the root.
@@ -40,7 +40,7 @@ fn look_into(root: &Path, dir: &Path, findings: &mut Vec<String>) -> Result<(), 
 }
 
 fn look_at(root: &Path, file: &Path, findings: &mut Vec<String>) -> Result<(), Box<dyn Error>> {
-    // A picture in points is no text.
+    // A picture in points is not text.
     let Ok(text) = String::from_utf8(fs::read(file)?) else { return Ok(()) };
     let shown = file.strip_prefix(root).unwrap_or(file).display();
     for (line, text) in (1..).zip(text.lines()) {
@@ -51,7 +51,7 @@ fn look_at(root: &Path, file: &Path, findings: &mut Vec<String>) -> Result<(), B
     Ok(())
 }
 
-/// The first such name of a line: at the beginning of a word or a string.
+/// Returns the first such name of a line: at the beginning of a word or a string.
 fn place_in(line: &str) -> Option<&'static str> {
     let begins = |at: usize| {
         let before = line[..at].chars().next_back();

@@ -1,7 +1,8 @@
-//! `cargo run -p windrow-xtask -- tidy|circles|assertions|path|docs|readme|repeat|coverage|same|mutants`:
-//! the checks of the library by hand, which files need each other, what is asserted, what
-//! a put passes, the rewriting of generated pages, the commands of pages, every test many times, which lines the tests run,
-//! whether two builds do the same, and who notices what is broken on purpose.
+//! The program of the workspace's checks, reports and generated pages:
+//! `cargo run -p windrow-xtask -- COMMAND`. `USAGE` describes each command.
+//!
+//! Owns: the command line: its commands, their arguments, and the exit code.
+//! Never does: check anything itself; the library does.
 
 use std::error::Error;
 use std::path::Path;
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what was asked for, if it was understood.
+/// Runs a plan, if its arguments were understood.
 fn planned<P>(
     plan: Result<P, String>,
     run: impl FnOnce(&Path, &P) -> Result<bool, Box<dyn Error>>,
@@ -76,7 +77,7 @@ fn planned<P>(
     }
 }
 
-/// The exit code of what passed, did not, or could not be run.
+/// Returns the exit code of a run that passed, failed, or could not start.
 fn ended(result: Result<bool, Box<dyn Error>>) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,

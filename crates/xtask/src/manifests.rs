@@ -1,10 +1,9 @@
-//! What every crate's manifest says alike: minimum Rust version, edition,
-//! licence, lints; what crates that are published need besides; that no dependency
-//! needs a newer Rust than we promise; and that no build has mutants in it but the
-//! harness's own.
+//! The fields that every crate's manifest has alike: minimum Rust version, edition, licence, lints.
+//! Published crates need more fields, and licence files. No dependency may need a newer Rust than
+//! we promise, and no build but the harness's own may have mutants in it.
 //!
-//! Owns: the check of the promised version without a second toolchain (clippy's
-//! `incompatible_msrv` watches the standard library). Never does: build.
+//! Owns: the check of the promised version without a second toolchain (clippy's `incompatible_msrv`
+//! watches the standard library). Never does: build.
 
 use crate::findings::Findings;
 use crate::supply;
@@ -16,7 +15,7 @@ use std::path::Path;
 /// Fields that a crate takes from the workspace.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 
-/// Crates that are published, in the order of their dependencies. All others say
+/// Crates that are published, in the order of their dependencies. All others have
 /// `publish.workspace = true`, which is `false`.
 const PUBLISHED: &[&str] = &[
     "windrow-base",
@@ -35,10 +34,10 @@ const PUBLISHED: &[&str] = &[
     "windrow-cli",
 ];
 
-/// Files that the directory of a published crate has.
+/// Files that the directory of a published crate must have.
 const LICENCES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Finds manifests that go their own way, and dependencies that need a newer Rust.
+/// Finds manifests that deviate, and dependencies that need a newer Rust.
 ///
 /// # Errors
 /// If `cargo metadata` fails or a manifest is not TOML.
@@ -73,7 +72,7 @@ fn judge_manifest(name: &str, text: &str) -> Findings {
     Ok(findings)
 }
 
-/// Finds what keeps a crate from being published, or one from staying unpublished.
+/// Finds faults that keep a crate from being published, or that let an unpublished one be.
 fn judge_publication(package: &Package) -> Vec<String> {
     let place = |name: &str| PUBLISHED.iter().position(|known| *known == name);
     let name = package.name.as_str();
@@ -100,7 +99,7 @@ fn judge_publication(package: &Package) -> Vec<String> {
     }
     for dependency in package.dependencies.iter().filter(|d| d.path.is_some()) {
         let has_version = dependency.req != VersionReq::STAR;
-        // One for tests that has no version is left out of what is published.
+        // A dev-dependency without a version is left out of the published manifest.
         if dependency.kind == DependencyKind::Development && !has_version {
             continue;
         }
@@ -111,8 +110,8 @@ fn judge_publication(package: &Package) -> Vec<String> {
     lacks
 }
 
-/// Finds what would turn the mutants of the engine on: a dependency, or a
-/// feature that is not named for them.
+/// Finds a dependency that would turn the mutants of the engine on, or a feature that does so
+/// without being named for them.
 fn judge_mutants(package: &Package) -> Vec<String> {
     let is_theirs = |name: &String| name.ends_with("mutants");
     let asking = package.dependencies.iter().filter(|d| d.features.iter().any(is_theirs));
@@ -125,7 +124,7 @@ fn judge_mutants(package: &Package) -> Vec<String> {
     asking.chain(other).map(|what| format!("{}: {what} turns mutants on", package.name)).collect()
 }
 
-/// Compares what all packages declare with the lowest that ours promise.
+/// Compares the versions that all packages declare with the lowest that ours promise.
 fn judge_versions(metadata: &Metadata) -> Vec<String> {
     let ours: BTreeSet<&Version> =
         metadata.workspace_packages().iter().filter_map(|p| p.rust_version.as_ref()).collect();
@@ -160,7 +159,7 @@ mod tests {
         assert!(judge_manifest("a", "[package").is_err());
     }
 
-    /// Takes from each published crate what it needs, one thing at a time.
+    /// Removes the required parts of a published crate, one at a time.
     #[test]
     fn what_a_published_crate_lacks_is_found() {
         let metadata =

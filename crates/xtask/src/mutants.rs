@@ -1,13 +1,13 @@
-//! Mutants: the engine with one of its safeguards taken out, and the hunt that sees who
-//! notices (`docs/reliability/mutants.md`).
+//! Mutants: the engine with one of its safeguards taken out, and the hunt for the tests that notice
+//! it (`docs/reliability/mutants.md`).
 //!
 //! A mutant that leaves out one statement is a hook in the source
-//! (`unless_mutant!(Name, statement);`). Any other is a patch in `crates/sim/mutants`
-//! that adds wrong code. All patches are applied to one copy of the source; what they
-//! add asks `mutant!(Name)`, so one build has all mutants.
+//! (`unless_mutant!(Name, statement);`). Any other is a patch in `crates/sim/mutants` that adds
+//! wrong code. All patches are applied to one copy of the source. The code that they add asks
+//! `mutant!(Name)`, so one build has all mutants.
 //!
-//! Owns: the check that each mutant is one or the other and that all patches apply, the
-//! copy and its build. Never does: hunt (`windrow-sim` does).
+//! Owns: the check that each mutant is a hook or a patch and that all patches apply, the copy and
+//! its build. Never does: hunt (`windrow-sim` does).
 
 mod copy;
 mod hooks;
@@ -24,27 +24,27 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use table::Entry;
 
-/// Where the patches are, from the root.
+/// The directory of the patches, from the root.
 const DIR: &str = "crates/sim/mutants";
 
-/// What tells the build that it is one of the patched copy.
+/// The variable that tells the build that it compiles the patched copy.
 const PATCHED: &str = "WINDROW_MUTANTS_PATCHED";
 
-/// The longest way back that `--refresh` goes: lines of context that need not be there.
+/// The most lines of context at each end of a hunk that `--refresh` may ignore.
 const LESS_CONTEXT_MAX: usize = 3;
 
-/// What is built of the copy, by `cargo build` and `cargo clippy`.
+/// The target that `cargo build` and `cargo clippy` make of the copy.
 const HUNT: [&str; 7] =
     ["--locked", "-p", "windrow-sim", "--features", "mutants", "--bin", "mutants"];
 
-/// What to do with the mutants.
+/// A task of the `mutants` command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Build the copy and hunt, with these arguments.
     Hunt(Vec<String>),
-    /// See that the copy compiles, without warnings.
+    /// Check that the copy compiles without warnings.
     Check,
-    /// Write every patch again, for the lines as they are now.
+    /// Write every patch again, for the present lines.
     Refresh,
 }
 
@@ -52,7 +52,7 @@ impl Plan {
     /// The plan that the arguments of the command ask for.
     ///
     /// # Errors
-    /// Never: what is not known is for the hunt.
+    /// Never: unknown arguments are passed to the hunt.
     pub fn parse(arguments: &[&str]) -> Result<Plan, String> {
         Ok(match arguments {
             ["--check"] => Plan::Check,
@@ -62,11 +62,11 @@ impl Plan {
     }
 }
 
-/// Does what is planned. Returns whether it went well: every mutant that was hunted was
-/// noticed, the copy compiles, every patch has its place.
+/// Runs a plan. Returns whether it succeeded: every mutant that was hunted was noticed, the copy
+/// compiles, every patch has its place.
 ///
 /// # Errors
-/// Patches that do not apply; what cannot be written or run.
+/// Patches that do not apply; a file that cannot be written; a program that cannot be run.
 pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     if *plan == Plan::Refresh {
         return refresh(root);
@@ -83,7 +83,7 @@ pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(&source).env(PATCHED, "1");
     let Plan::Hunt(arguments) = plan else {
-        // What the copy needs from elsewhere is built already.
+        // The copy's dependencies are built there already.
         cargo.arg("clippy").args(HUNT).arg("--target-dir").arg(root.join("target"));
         return Ok(cargo.args(["--", "-D", "warnings"]).status()?.success());
     };
@@ -95,8 +95,8 @@ pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     Ok(Command::new(target.join("release/mutants")).args(arguments).status()?.success())
 }
 
-/// Finds mutants that are no hook and no patch, or both, hooks that are more than a
-/// statement or where none may be, and patches that do not apply.
+/// Finds mutants that are neither hook nor patch, or both; hooks that are more than a statement or
+/// in a forbidden place; and patches that do not apply.
 ///
 /// # Errors
 /// If a file cannot be read or parsed.
@@ -126,10 +126,10 @@ fn path(name: &str) -> String {
     format!("{DIR}/{name}.patch")
 }
 
-/// The patches, by name, in the order of the table, and what is wrong with one by itself.
+/// The patches, by name, in the order of the table.
 type Patches = Vec<(String, Patch)>;
 
-/// Reads all patches.
+/// Reads all patches. Returns them and the faults of single patches.
 fn read(root: &Path, entries: &[Entry]) -> Result<(Patches, Vec<String>), Box<dyn Error>> {
     let mut left: BTreeSet<PathBuf> = BTreeSet::new();
     for file in fs::read_dir(root.join(DIR)).map_err(|e| format!("{DIR}: {e}"))? {
@@ -152,7 +152,7 @@ fn read(root: &Path, entries: &[Entry]) -> Result<(Patches, Vec<String>), Box<dy
     Ok((patches, findings))
 }
 
-/// A patch says what it breaks, and adds what its mutant alone turns on.
+/// Checks a patch: its head must describe the mutant, and its code must ask for that mutant alone.
 fn judge(entry: &Entry, patch: Patch) -> Result<Patch, String> {
     let head = entry.head();
     if patch.head != head {
@@ -172,7 +172,7 @@ fn judge(entry: &Entry, patch: Patch) -> Result<Patch, String> {
     }
 }
 
-/// The files that patches change, patched, and what kept patches from being applied.
+/// The patched contents of the files, and the faults that kept patches from being applied.
 type Applied = (BTreeMap<String, String>, Vec<String>);
 
 /// Applies all patches together.
@@ -204,14 +204,14 @@ fn apply_all(root: &Path, patches: &Patches) -> Result<Applied, Box<dyn Error>> 
     Ok((files, findings))
 }
 
-/// The files that patches change, as they are.
+/// Returns the present contents of the files that patches change.
 fn texts(root: &Path, patches: &Patches) -> BTreeMap<String, String> {
     let files = patches.iter().flat_map(|(_, patch)| patch.files());
     let text = |file: &str| Some((file.to_owned(), fs::read_to_string(root.join(file)).ok()?));
     files.filter_map(text).collect()
 }
 
-/// Writes every patch for the lines as they are now.
+/// Writes every patch again, for the present lines.
 fn refresh(root: &Path) -> Result<bool, Box<dyn Error>> {
     let mut done = true;
     for entry in table::read(root)? {

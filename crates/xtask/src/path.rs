@@ -1,10 +1,10 @@
-//! Which functions of the engine a put or a get passes, by file.
+//! The functions of the engine that a put or a get passes, by file.
 //!
 //! `crates/bench/examples/one_call.rs` is built without optimisation, so that nothing is inlined,
-//! and run under valgrind's callgrind, which names each function that the one call enters.
-//! Functions with steps count (`assertions/steps.rs`): a getter sends nobody to another file.
-//! Closures are part of their function. It is the common case that is followed: no memtable is
-//! switched, no log is full, nobody is waited for.
+//! and run under valgrind's callgrind, which names each function that the one call enters. Only
+//! functions with steps count (`assertions/steps.rs`): a reader needs no other file for a getter.
+//! Closures are part of their function. The common case is followed: no memtable is switched, no
+//! log is full, no thread is waited for.
 //!
 //! Owns: the table. Never does: fail for a number.
 
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use syn::visit::{self, Visit};
 
-/// What can be followed.
+/// The calls that can be followed.
 const CALLS: [&str; 2] = ["put", "get"];
 
 /// A function of a file: its name, and its first and last line.
@@ -32,7 +32,7 @@ struct Function {
 /// Prints the table of each call (none: of all).
 ///
 /// # Errors
-/// A call that is not known; valgrind missing; what building said.
+/// A call that is not known; valgrind missing; the message of a failed build.
 pub fn print(root: &Path, calls: &[&str]) -> Result<bool, Box<dyn Error>> {
     if let Some(unknown) = calls.iter().find(|call| !CALLS.contains(call)) {
         return Err(format!("there is no path `{unknown}`; there are {}", CALLS.join(", ")).into());
@@ -55,7 +55,7 @@ fn build(root: &Path) -> Result<std::path::PathBuf, Box<dyn Error>> {
     cargo
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
-    // As programs are built that are measured: what only asserts is no part of the path.
+    // Built like programs that are measured: assertions are not part of the path.
     cargo.env("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false");
     executables(&mut cargo)?.pop().ok_or_else(|| "cargo built no program".into())
 }
@@ -73,7 +73,7 @@ fn follow(program: &Path, call: &str, profile: &Path) -> Result<(), Box<dyn Erro
     }
 }
 
-/// The functions with steps that a profile names, by file of the engine.
+/// Returns the functions with steps that a profile names, by file of the engine.
 fn passed(root: &Path, sources: &[Source], profile: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut passed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let functions = |path: &str| {
@@ -105,7 +105,7 @@ fn passed(root: &Path, sources: &[Source], profile: &str) -> BTreeMap<String, BT
     passed
 }
 
-/// Whether a file counts.
+/// Whether a file belongs to the engine.
 fn is_of_engine(file: &str) -> bool {
     let mut parts = file.split('/');
     let named = [parts.next(), parts.next(), parts.next()];

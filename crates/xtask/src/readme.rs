@@ -1,21 +1,21 @@
-//! The commands and the code that the pages for users show: extracted, and run.
+//! The commands and the code on the pages for users: extracted, and run.
 //!
-//! A block of `sh` or `console` on one of the pages is run in a directory of its page, which
-//! begins with the sample files that the pages name (`samples.rs`), with the program
-//! `windrow` in reach. Each command must end with exit code 0; where a `console` block shows
-//! output, it must be that. Blocks of Rust are run by `cargo test`, if the engine's
-//! documentation tests have the page: `check` sees to that. A comment above a block, which no
-//! reader of the rendered page sees, says what is special about it (`page.rs` has the words):
+//! A block of `sh` or `console` on one of the pages is run in a directory of its page, which begins
+//! with the sample files that the pages name (`samples.rs`), with the program `windrow` on the
+//! search path. Each command must end with exit code 0; output that a `console` block shows must be
+//! the real output. Blocks of Rust are run by `cargo test`, if the engine's documentation tests
+//! include the page: `check` makes sure of that. A comment above a block, which no reader of the
+//! rendered page sees, has the block's options (`page.rs` lists them):
 //!
 //! ```text
 //! <!-- commands: all, checkout -->
 //! ```
 //!
-//! `cargo test` runs what is cheap (`crates/cli/tests/it/pages.rs`, which has the program);
+//! `cargo test` runs the cheap ones (`crates/cli/tests/it/pages.rs`, which has the program);
 //! `cargo run -p windrow-xtask -- readme --all` runs the rest as well.
 //!
-//! Owns: which pages there are, and the directory of each.
-//! Never does: judge what is not run; that needs a reason on the page.
+//! Owns: the list of pages, and the directory of each.
+//! Never does: judge a block that is not run; that needs a reason on the page.
 
 mod page;
 mod samples;
@@ -30,15 +30,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Where the documentation tests are that run the Rust of pages.
+/// The file whose documentation tests run the Rust of pages.
 const DOC_TESTS: &str = "crates/engine/src/lib.rs";
 
-/// What to run.
+/// The selection of pages and blocks to run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What takes long, or needs the network, as well.
+    /// Whether to run also the blocks that take long or need the network.
     pub all: bool,
-    /// Parts of pages' paths, any of which is enough; empty for all of them.
+    /// Parts of pages' paths. A page is run if its path contains any of them; empty for all pages.
     pub pages: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Plan {
     }
 }
 
-/// The pages, by path from the workspace's root.
+/// Returns the pages, by path from the workspace's root.
 fn paths(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut paths = vec!["README.md".to_owned(), "docs/program.md".to_owned()];
     for entry in fs::read_dir(root.join("docs/guide"))? {
@@ -73,8 +73,8 @@ fn paths(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(paths)
 }
 
-/// Finds blocks that would be left out in silence: of no known language, indented, with a
-/// mark that means nothing, or of Rust on a page that no documentation test has.
+/// Finds blocks that would be left out in silence: of no known language, indented, with an unknown
+/// mark, or of Rust on a page outside of the documentation tests.
 ///
 /// # Errors
 /// If a page cannot be read.
@@ -106,7 +106,7 @@ fn workspace_version(root: &Path) -> Result<String, Box<dyn Error>> {
     Ok(version.ok_or("Cargo.toml: no version of the workspace")?.to_owned())
 }
 
-/// Why a reader who copies these lines of a manifest gets nothing.
+/// Returns why these lines of a manifest would not work for a reader who copies them.
 fn wrong_dependency(root: &Path, version: &str, block: &Block) -> Option<String> {
     let manifest: toml::Table = match block.text.join("\n").parse() {
         Ok(manifest) => manifest,
@@ -122,11 +122,10 @@ fn wrong_dependency(root: &Path, version: &str, block: &Block) -> Option<String>
     }
 }
 
-/// Builds the program and runs what the plan has. Returns whether all of it did as its page
-/// says.
+/// Builds the program and runs the plan. Returns whether every command did as its page says.
 ///
 /// # Errors
-/// Where the program cannot be built, or a page not be read.
+/// If the program cannot be built, or a page cannot be read.
 pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root).args(["build", "--locked", "-p", "windrow-cli", "--bin", "windrow"]);
@@ -137,10 +136,10 @@ pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     Ok(findings.is_empty())
 }
 
-/// Runs what the plan has with this program; tells `say` of each page.
+/// Runs the plan with this program, and reports each page to `say`.
 ///
 /// # Errors
-/// If a page cannot be read, or a directory not be made.
+/// If a page cannot be read, or a directory cannot be made.
 pub fn try_pages(
     root: &Path,
     program: &Path,
@@ -176,7 +175,7 @@ pub fn try_pages(
     Ok(findings)
 }
 
-/// Runs the blocks of a page in their order. Counts the commands by what became of them.
+/// Runs the blocks of a page in their order. Counts the commands by outcome.
 fn try_page(
     page: &Page,
     place: &script::Place<'_>,

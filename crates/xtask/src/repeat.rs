@@ -1,13 +1,12 @@
-//! Runs every test binary many times in a row, under conditions that differ:
-//! whether a verdict depends on who else runs, or on how many cores there are.
+//! Runs every test binary many times in a row, under different conditions. It shows whether a
+//! verdict depends on the load or on the number of cores.
 //!
-//! By turns next to a load that takes all cores, and on one core alone (`taskset`).
-//! The load is the other binaries where several run at once (`--jobs`), and threads
-//! that compute nothing for the cores that they leave.
+//! Runs alternate between a load that takes all cores and one core alone (`taskset`). The load is
+//! the other binaries where several run at once (`--jobs`), and threads that spin on the remaining
+//! cores.
 //!
-//! Owns: the order of runs, the table, the output of what failed (`target/repeat`).
-//! Never does: judge speed; the seconds in the table say how long a run takes, and
-//! nothing fails by them.
+//! Owns: the order of runs, the table, the output of failed runs (`target/repeat`). Never does:
+//! judge speed; the seconds in the table say how long a run takes, and nothing fails by them.
 
 use cargo_metadata::{Artifact, Message, Target};
 use std::error::Error;
@@ -21,12 +20,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What to run.
+/// The selection of binaries and the number of their runs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Runs of each binary.
     pub times: u32,
-    /// Parts of binaries' names, any of which is enough; empty for all of them.
+    /// Parts of binaries' names. A binary is run if its name contains any of them; empty for all.
     pub filters: Vec<String>,
     /// Binaries that run at once.
     pub jobs: usize,
@@ -67,11 +66,11 @@ struct Binary {
     /// Package and target.
     name: String,
     path: PathBuf,
-    /// Where cargo would run it.
+    /// The directory in which cargo would run it.
     dir: PathBuf,
 }
 
-/// What came of a binary's runs.
+/// The results of a binary's runs.
 #[derive(Default)]
 struct Row {
     runs: u32,
@@ -88,7 +87,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// How a run is made harder.
+/// A condition that makes a run harder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Loaded,
@@ -96,7 +95,7 @@ enum Condition {
 }
 
 impl Condition {
-    /// By turns.
+    /// Alternates by the number of the run.
     fn of(run: u32) -> Condition {
         if run.is_multiple_of(2) { Condition::Loaded } else { Condition::OneCore }
     }
@@ -112,7 +111,7 @@ impl Condition {
 /// Builds the tests, runs the plan and prints the table. Returns whether all passed.
 ///
 /// # Errors
-/// Where they cannot be built, or a binary cannot be begun.
+/// If they cannot be built, or a binary cannot be started.
 pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     let logs = root.join("target/repeat");
     fs::create_dir_all(&logs)?;
@@ -145,7 +144,7 @@ pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     Ok(failures == 0)
 }
 
-/// The test binaries of the workspace, as cargo names them.
+/// Returns the test binaries of the workspace, as cargo names them.
 fn build(root: &Path, plan: &Plan) -> Result<Vec<Binary>, Box<dyn Error>> {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(root).args(["test", "--no-run", "--message-format=json"]);
@@ -167,7 +166,7 @@ fn build(root: &Path, plan: &Plan) -> Result<Vec<Binary>, Box<dyn Error>> {
     Ok(binaries)
 }
 
-/// What a run of cargo that prints its messages as JSON builds.
+/// Returns the artifacts of a run of cargo that prints its messages as JSON.
 fn artifacts(command: &mut Command) -> Result<Vec<Artifact>, Box<dyn Error>> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let out = child.stdout.take().ok_or("no output of cargo")?;
@@ -183,7 +182,7 @@ fn artifacts(command: &mut Command) -> Result<Vec<Artifact>, Box<dyn Error>> {
     Ok(artifacts)
 }
 
-/// The programs that such a run of cargo builds, tests and what they start.
+/// Returns the programs that such a run of cargo builds: tests and the programs that they start.
 pub(crate) fn executables(command: &mut Command) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let built = artifacts(command)?;
     Ok(built.into_iter().filter_map(|artifact| artifact.executable).map(Into::into).collect())
@@ -196,7 +195,7 @@ fn kind(target: &Target) -> String {
     }
 }
 
-/// What all runs share.
+/// The state that all runs share.
 #[derive(Default)]
 struct Runner {
     logs: PathBuf,
@@ -228,7 +227,7 @@ impl Runner {
         Ok(row)
     }
 
-    /// Runs it next to `others` that run already.
+    /// Runs it next to `others` that already run.
     fn run_once(
         &self,
         binary: &Binary,

@@ -1,17 +1,15 @@
-//! Whether two builds of the engine do the same: seeds of the crash harness, run
-//! by each, must give the same operations on files, the same events, and the same
-//! bytes in the directory.
+//! A comparison of two builds of the engine: for each seed of the crash harness, both must give the
+//! same operations on files, the same events, and the same bytes in the directory.
 //!
-//! Owns: building the other revision next to this one (`target/same`), and the
-//! comparison. Never does: judge what is right; a change that means to change
-//! something makes a difference here.
+//! Owns: building the other revision next to this one (`target/same`), and the comparison. Never
+//! does: judge which result is right; an intended change of behaviour shows as a difference here.
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What to compare.
+/// The revision and the number of seeds to compare.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The revision that this tree is compared with.
@@ -20,10 +18,10 @@ pub struct Plan {
     pub seeds: u64,
 }
 
-/// Seeds that differ, named at most.
+/// The most seeds with differences that are named.
 const NAMED: usize = 10;
 
-/// What is hashed, in the order of a line's hashes.
+/// The hashed parts, in the order of a line's hashes.
 const PARTS: [&str; 3] = ["operations", "events", "files"];
 
 impl Plan {
@@ -44,13 +42,13 @@ impl Plan {
     }
 }
 
-/// The hashes of seeds.
+/// The hashes of each seed.
 type Hashes = BTreeMap<u64, [String; 3]>;
 
-/// Runs both builds and prints what differs. Returns whether nothing does.
+/// Runs both builds and prints the differences. Returns whether there are none.
 ///
 /// # Errors
-/// What cannot be built or run.
+/// The build or run that failed.
 pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     let before = hashes(&harness_of(root, &plan.revision)?, plan.seeds)?;
     let now = hashes(&harness(root, &root.join("target"))?, plan.seeds)?;
@@ -114,7 +112,7 @@ fn parse(lines: &str) -> Result<Hashes, Box<dyn Error>> {
     Ok(hashes)
 }
 
-/// Seeds of which something differs, and what.
+/// Returns the seeds whose hashes differ, and the parts that differ.
 fn differing(before: &Hashes, now: &Hashes) -> Vec<(u64, Vec<&'static str>)> {
     let seeds = now.keys().chain(before.keys().filter(|seed| !now.contains_key(seed)));
     let parts = |seed: &u64| {

@@ -1,7 +1,7 @@
-//! How large a crate of the engine may be, and how many files are next to its folders.
+//! The limits of a crate of the engine: its size, and the number of files next to its folders.
 //!
-//! The compiler keeps arrows between crates, and between the rooms of one it keeps none: so a
-//! crate stays small enough to be read as a whole, and a file has a room.
+//! The compiler enforces the arrows between crates, but none between the folders of one. So a crate
+//! stays small enough to be read as a whole, and a file has a folder.
 //!
 //! Owns: both limits. Never does: count tests.
 
@@ -43,7 +43,7 @@ fn judge(name: &str, sources: &[Source]) -> Vec<String> {
     findings
 }
 
-/// The lines of a file that are in no module for tests.
+/// Returns the number of a file's lines that are in no module for tests.
 fn lines_without_tests(source: &Source) -> usize {
     let of_tests = source.syntax.items.iter().filter_map(|item| {
         let syn::Item::Mod(module) = item else { return None };

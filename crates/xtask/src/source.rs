@@ -13,9 +13,9 @@ pub(crate) const ENGINE: [&str; 4] = ["read", "store", "recover", "engine"];
 pub struct Source {
     /// Path from the workspace root, with `/` between its parts.
     pub path: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// The same, parsed; spans carry lines.
+    /// The parsed text; spans carry lines.
     pub syntax: syn::File,
 }
 
@@ -30,13 +30,13 @@ impl Source {
         Ok(Source { path: path.to_owned(), text: text.to_owned(), syntax })
     }
 
-    /// The crate's directory name, for a file under `crates/`.
+    /// Returns the crate's directory name, for a file under `crates/`.
     pub fn crate_dir(&self) -> &str {
         self.path.strip_prefix("crates/").and_then(|p| p.split('/').next()).unwrap_or("")
     }
 }
 
-/// Every Rust file under `crates/`, in the order of their paths.
+/// Loads every Rust file under `crates/`, in the order of their paths.
 ///
 /// # Errors
 /// If a directory or file cannot be read or parsed.

@@ -1,11 +1,11 @@
-//! Statics that another thread can hold while the process forks.
+//! Statics that another thread can have locked while the process forks.
 //!
-//! A child made by `fork` has one thread. Whatever another thread was locking or
-//! filling at that moment stays locked, and half filled, in the child: a database
-//! that the child opens then waits for ever, in a place that no test reaches twice.
-//! So a library's static is constant, or an atomic.
+//! A child made by `fork` has one thread. A lock that another thread held at that moment stays
+//! locked in the child, and a value that it was filling stays half filled. A database that the
+//! child opens then waits for ever, in a place that no test reaches twice. So a library's static is
+//! constant, or an atomic.
 //!
-//! Owns: which types wait, and the one static that may (held across a fork on
+//! Owns: the list of types that wait, and of the one static that may (locked across a fork on
 //! purpose). Never does: look into other crates.
 
 use crate::conditions::is_for_tests;
@@ -14,17 +14,17 @@ use crate::source::{self, Source};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// What a database consists of, but for dependencies.
+/// The crates that a database consists of, without external dependencies.
 const LIBRARIES: [&str; 9] =
     ["base", "env", "format", "plan", "skiplist", "read", "store", "recover", "engine"];
 
 const TYPES_THAT_WAIT: [&str; 7] =
     ["LazyLock", "OnceLock", "Once", "Mutex", "RwLock", "Condvar", "Barrier"];
 
-/// Files whose static may wait, since it is taken before a fork and let go after it.
+/// Files whose static may wait, since it is locked before a fork and released after it.
 const HELD_ACROSS_FORK: [&str; 1] = ["crates/env/src/os/lock_register.rs"];
 
-/// Findings over the whole workspace.
+/// Finds such statics in the whole workspace.
 ///
 /// # Errors
 /// If the sources cannot be read.
@@ -48,7 +48,7 @@ struct Statics<'a> {
     findings: Vec<String>,
 }
 
-/// The type's own name: `LazyLock` of `std::sync::LazyLock<Vec<u8>>`.
+/// Returns the type's own name: `LazyLock` of `std::sync::LazyLock<Vec<u8>>`.
 fn type_name(ty: &syn::Type) -> Option<String> {
     let syn::Type::Path(path) = ty else { return None };
     path.path.segments.last().map(|segment| segment.ident.to_string())

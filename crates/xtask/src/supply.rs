@@ -1,8 +1,8 @@
-//! What we build on: licences, banned crates, sources of the dependency graph.
+//! The dependency graph: its licences, banned crates, and sources.
 //!
-//! Owns: the enforcement of `deny.toml` with nothing but cargo (cargo-deny
-//! reads the same file, where it is installed, and checks advisories besides).
-//! Never does: look at crates that only the peers' benchmark builds.
+//! Owns: the enforcement of `deny.toml` with nothing but cargo (cargo-deny reads the same file,
+//! where it is installed, and also checks advisories). Never does: look at crates that only the
+//! peers' benchmark builds.
 
 use crate::findings::Findings;
 use cargo_metadata::{Metadata, MetadataCommand, Package, PackageId};
@@ -12,8 +12,8 @@ use std::path::Path;
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Finds packages under a licence that `deny.toml` does not allow, packages it
-/// bans, and packages from elsewhere than crates.io.
+/// Finds packages under a licence that `deny.toml` does not allow, packages that it bans, and
+/// packages from elsewhere than crates.io.
 ///
 /// # Errors
 /// If `cargo metadata` fails or `deny.toml` is malformed.
@@ -24,8 +24,8 @@ pub fn check(root: &Path) -> Findings {
     Ok(packages.iter().flat_map(|package| rules.judge(package)).collect())
 }
 
-/// The resolved graph. Asks cargo offline first: after a build all that it
-/// needs is here but for the packages of the peers' benchmark, if at all.
+/// Returns the resolved graph. Asks cargo offline first: after a build all packages are local,
+/// except perhaps those of the peers' benchmark.
 ///
 /// # Errors
 /// If cargo fails both without and with the network.
@@ -37,7 +37,7 @@ pub fn metadata(root: &Path) -> Result<Metadata, Box<dyn Error>> {
     Ok(run(&["--locked", "--offline"]).or_else(|_| run(&["--locked"]))?)
 }
 
-/// The default members and all they depend on, for whatever purpose.
+/// Returns the default members and all their dependencies, of every kind.
 pub fn reachable(metadata: &Metadata) -> Vec<&Package> {
     let nodes: BTreeMap<&PackageId, _> =
         metadata.resolve.iter().flat_map(|r| &r.nodes).map(|node| (&node.id, node)).collect();
@@ -90,7 +90,8 @@ impl Rules {
             .collect()
     }
 
-    /// `source` is `None` for packages of this workspace (and path dependencies within it).
+    /// Judges one package. `source` is `None` for packages of this workspace (and path dependencies
+    /// within it).
     fn judge_fields(&self, name: &str, license: Option<&str>, source: Option<&str>) -> Vec<String> {
         let mut findings = Vec::new();
         if source.is_some_and(|source| source != CRATES_IO) {

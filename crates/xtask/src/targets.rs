@@ -1,7 +1,7 @@
-//! What `cargo test` runs: that no test and no example is left out of it in silence.
+//! The coverage of `cargo test`: it must not leave out a test or an example in silence.
 //!
-//! Owns: the check of what manifests take out (`test = false`, `doctest = false`), and of files
-//! in a directory of tests that no `mod` names. Never does: run a test.
+//! Owns: the check of the targets that manifests exclude (`test = false`, `doctest = false`), and
+//! of files in a directory of tests that no `mod` names. Never does: run a test.
 
 use crate::findings::Findings;
 use crate::source::{self, Source};
@@ -39,7 +39,7 @@ pub fn check(root: &Path) -> Findings {
     Ok(findings)
 }
 
-/// A module of `tests/it` that its `main.rs` does not have.
+/// Finds a module of `tests/it` that its `main.rs` does not declare.
 fn unnamed(source: &Source, all: &[Source]) -> Option<String> {
     let (dir, file) = source.path.rsplit_once('/')?;
     let name = file.strip_suffix(".rs").filter(|name| *name != "main")?;
@@ -48,13 +48,13 @@ fn unnamed(source: &Source, all: &[Source]) -> Option<String> {
     (!is_named).then(|| format!("{}: no `mod {name};` in {dir}/main.rs", source.path))
 }
 
-/// Tests in a file whose target has `test = false`.
+/// Finds tests in a file whose target has `test = false`.
 fn tests(source: &Source) -> Option<String> {
     let at = source.text.lines().position(|line| line.trim() == "#[test]")?;
     Some(format!("{}:{}: a test where the manifest has `test = false`", source.path, at + 1))
 }
 
-/// Examples that are code, in a library with `doctest = false`.
+/// Finds examples that are code, in a library with `doctest = false`.
 fn examples(source: &Source) -> Vec<String> {
     let mut is_open = false;
     let mut found = Vec::new();

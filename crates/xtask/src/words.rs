@@ -1,5 +1,5 @@
-//! What a file must say, and what it may not: a head that tells what it is,
-//! no `unsafe` outside its homes, no stubs.
+//! The required and the forbidden words of a file: it has a head that says what it is, no `unsafe`
+//! outside of the allowed crates, no stubs.
 //!
 //! Owns: where `unsafe` may be, and that each use names its promise.
 //! Never does: judge the promise.
@@ -10,8 +10,8 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// Where `unsafe` may be: the arena, the system calls, a peer that is
-/// measured through its C interface, our own, and those of stores that are imported from.
+/// The directories where `unsafe` may be: the arena, the system calls, the C interfaces of a peer
+/// that is measured and of stores that are imported from, and our own C and JVM interfaces.
 const UNSAFE_HOMES: &[&str] = &[
     "crates/skiplist/src/",
     "crates/env/src/sys/",
@@ -21,14 +21,14 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/import/src/",
 ];
 
-/// Crates that must not be able to do I/O or find a clock.
+/// Crates that must be unable to do I/O or find a clock.
 const NO_STD_CRATES: &[&str] = &["base", "plan"];
 
 /// Lines above an `unsafe` in which its SAFETY comment must begin: room for a
 /// long comment and a statement that begins before the keyword.
 const SAFETY_LINES: usize = 12;
 
-/// Macros that stand for code that is not there yet, or was left from a hunt.
+/// Macros that mark missing code, or that were left from debugging.
 const STUBS: &[&str] = &["todo", "unimplemented", "dbg"];
 
 /// Finds files without a head, `unsafe` where it may not be or without its
@@ -93,7 +93,7 @@ struct Finder {
 }
 
 impl Finder {
-    /// `unsafe` within what a macro is given, which is not parsed.
+    /// Finds `unsafe` within the arguments of a macro, which are not parsed.
     fn visit_tokens(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {

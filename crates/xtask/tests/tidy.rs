@@ -83,7 +83,7 @@ fn readme() {
     run("readme");
 }
 
-/// A check that is not run here would be a check that nobody runs.
+/// A check that is not run here would never be run.
 #[test]
 fn every_check_is_a_test() {
     let tested = [

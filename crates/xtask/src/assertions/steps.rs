@@ -1,17 +1,16 @@
-//! Which functions have steps: something can go wrong between their first line and
-//! their last, so that an assertion has a place there.
+//! The functions with steps: something can go wrong between their first line and their last, so
+//! that an assertion has a place there.
 //!
-//! A function has steps if it branches or loops, or has three statements or more that
-//! are no assertions. One that gives a field, a constant, a literal or another
-//! function's answer has none, and neither has what a trait of the standard library
-//! asks of every type (`Display`, `Default`, `From`, ...). Branches in closures are the
-//! function's.
+//! A function has steps if it branches or loops, or has three statements or more that are not
+//! assertions. A function that returns a field, a constant, a literal or another function's result
+//! has none. Neither have the methods that a trait of the standard library asks of every type
+//! (`Display`, `Default`, `From`, ...). Branches in closures are the function's.
 //!
-//! Owns: that line. Never does: count assertions.
+//! Owns: that definition. Never does: count assertions.
 
 use syn::visit::{self, Visit};
 
-/// Traits that print, copy, compare or convert: their methods have no steps of ours.
+/// Traits that print, copy, compare or convert: their methods are boilerplate.
 const BOILERPLATE: [&str; 15] = [
     "Display",
     "Debug",
@@ -30,10 +29,10 @@ const BOILERPLATE: [&str; 15] = [
     "Error",
 ];
 
-/// Statements from which on a function has steps without a branch.
+/// The number of statements from which on a function has steps without a branch.
 const STATEMENTS_MIN: usize = 3;
 
-/// Whether methods of an `impl` block are what a standard trait asks for.
+/// Whether the methods of an `impl` block are those of a standard trait.
 pub(crate) fn is_boilerplate(block: &syn::ItemImpl) -> bool {
     let name = block.trait_.as_ref().and_then(|(path, _)| path.segments.last());
     name.is_some_and(|name| BOILERPLATE.contains(&&*name.ident.to_string()))
@@ -73,7 +72,7 @@ impl<'ast> Visit<'ast> for Branches {
     }
 
     fn visit_item(&mut self, _: &'ast syn::Item) {
-        // A function within counts for itself.
+        // An inner function counts for itself.
     }
 }
 

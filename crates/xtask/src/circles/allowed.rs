@@ -1,8 +1,9 @@
 //! The circles and spread types that are tolerated.
 //!
-//! Owns: the list. It may only get shorter: an entry that nothing needs fails the check.
+//! Owns: the list. It may only get shorter: an entry that nothing needs fails the check. Never
+//! does: look for circles.
 
-/// What is tolerated in a crate.
+/// A tolerated circle or type of a crate.
 #[derive(Debug)]
 pub(super) enum Allowed {
     /// These files, all of a circle, sorted, from the crate's `src`.
@@ -20,5 +21,5 @@ pub(super) struct Exception {
     pub(super) why: &'static str,
 }
 
-/// All of them: none.
+/// All exceptions: none.
 pub(super) const ALLOWED: &[Exception] = &[];

@@ -1,15 +1,15 @@
-//! The type of an expression, where what is written tells it.
+//! The type of an expression, where the source text tells it.
 //!
-//! Owns: parameters, fields, constructors, what methods and functions say that they
-//! give, and the few methods of `std` that pass a type through. Never does: infer
-//! generics; what it cannot tell is left out.
+//! Owns: parameters, fields, constructors, the declared results of methods and functions, and the
+//! few methods of `std` that pass a type through. Never does: infer generics; an unknown type is
+//! left out.
 
 use super::locals::Locals;
 use super::tree::{ModuleId, Named, Tree};
 use super::types::{Function, Head, Ty, Types, names};
 use syn::{Expr, Member};
 
-/// Collections and iterators, whose last parameter is what they give.
+/// Collections and iterators, whose last parameter is the type of their elements.
 const MANY: [&str; 11] = [
     "[]",
     "Vec",
@@ -24,7 +24,7 @@ const MANY: [&str; 11] = [
     "BinaryHeap",
 ];
 
-/// Where an expression is.
+/// The context of an expression.
 pub(super) struct Place<'t, 'a> {
     pub(super) tree: &'t Tree<'a>,
     pub(super) types: &'t Types<'a>,
@@ -34,7 +34,7 @@ pub(super) struct Place<'t, 'a> {
 }
 
 impl<'a> Place<'_, 'a> {
-    /// What an expression's type is.
+    /// Returns an expression's type.
     pub(super) fn ty(&self, expr: &Expr) -> Option<Ty> {
         match expr {
             Expr::Path(path) => self.ty_of_path(&path.path),
@@ -125,7 +125,7 @@ impl<'a> Place<'_, 'a> {
         None
     }
 
-    /// The type that a path names.
+    /// Returns the type that a path names.
     pub(super) fn named(&self, path: &syn::Path) -> Option<Ty> {
         if path.is_ident("Self") {
             return self.own.cloned();
@@ -136,7 +136,7 @@ impl<'a> Place<'_, 'a> {
         })
     }
 
-    /// What the field of the struct or variant that a path names is.
+    /// Returns the type of a field of the struct or variant that a path names.
     pub(super) fn field_of(&self, path: &syn::Path, field: &str) -> Option<Ty> {
         let names = names(path);
         let own = || Some((self.own?.item()?.clone(), names.len() - 1));
@@ -153,7 +153,7 @@ impl<'a> Place<'_, 'a> {
         }
     }
 
-    /// What a path leads to; a `use` within the function goes before the module's names.
+    /// Resolves a path; a `use` within the function takes precedence over the module's names.
     pub(super) fn resolve(&self, names: &[String]) -> Vec<(Named, usize)> {
         let Some((first, rest)) = names.split_first() else { return Vec::new() };
         match self.locals.imported(first) {
@@ -167,7 +167,7 @@ impl<'a> Place<'_, 'a> {
     }
 }
 
-/// The first parameter of a type that is one of these.
+/// Returns the first parameter of a type that is one of these.
 pub(super) fn element(ty: &Ty, heads: &[&str]) -> Option<Ty> {
     match &ty.head {
         Head::Other(head) if heads.contains(&head.as_str()) => ty.args.first().cloned(),
@@ -175,7 +175,7 @@ pub(super) fn element(ty: &Ty, heads: &[&str]) -> Option<Ty> {
     }
 }
 
-/// What a collection holds.
+/// Returns the type of a collection's elements.
 pub(super) fn element_last(ty: &Ty) -> Option<Ty> {
     match &ty.head {
         Head::Other(head) if MANY.contains(&head.as_str()) => ty.args.last().cloned(),
@@ -183,7 +183,7 @@ pub(super) fn element_last(ty: &Ty) -> Option<Ty> {
     }
 }
 
-/// What a method of `std` gives, where that is a parameter of what it is called on.
+/// Returns the result of a method of `std`, where that is a parameter of the receiver's type.
 fn passed_through(receiver: &Ty, method: &str) -> Option<Ty> {
     let Head::Other(head) = &receiver.head else {
         let same = ["clone", "as_ref", "as_mut", "borrow", "by_ref", "unwrap", "load", "lock"];
@@ -211,7 +211,7 @@ fn passed_through(receiver: &Ty, method: &str) -> Option<Ty> {
     }
 }
 
-/// What a method of a collection or iterator of `each` gives.
+/// Returns the result of a method of a collection or iterator of `each`.
 fn passed_on(each: Ty, head: &str, method: &str) -> Option<Ty> {
     match method {
         "get" | "get_mut" | "first" | "last" | "pop" | "pop_front" | "pop_back" | "next"
@@ -222,7 +222,7 @@ fn passed_on(each: Ty, head: &str, method: &str) -> Option<Ty> {
         "iter" | "iter_mut" | "into_iter" | "values" | "values_mut" | "into_values" | "drain"
         | "filter" | "rev" | "skip" | "take" | "chain" | "cloned" | "copied" | "skip_while"
         | "take_while" | "inspect" | "peekable" | "step_by" => {
-            // What a map's iterator gives is a pair.
+            // A map's iterator yields pairs.
             let pairs = head.ends_with("Map") && !method.contains("values");
             (!pairs).then(|| Ty::other("Iterator", vec![each]))
         }

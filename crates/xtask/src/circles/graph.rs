@@ -1,21 +1,21 @@
-//! Files, and why one needs another.
+//! The graph of a crate's files, and the reasons why one needs another.
 //!
 //! Owns: the edges, and the groups in which every file needs every other. Never does:
 //! look into sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one file names of another: a name, and the line where it is first.
+/// The names of another file that a file uses, each with its first line.
 pub(super) type Reasons = BTreeMap<String, usize>;
 
-/// Which file names what of which other file.
+/// The names that each file uses of each other file.
 #[derive(Default)]
 pub(super) struct Graph {
     edges: BTreeMap<(String, String), Reasons>,
 }
 
 impl Graph {
-    /// Notes that `from` names something of `to` at a line.
+    /// Adds that `from` names something of `to` at a line.
     pub(super) fn add(&mut self, from: &str, to: &str, name: String, line: usize) {
         if from != to {
             let reasons = self.edges.entry((from.to_owned(), to.to_owned())).or_default();
@@ -24,7 +24,7 @@ impl Graph {
         }
     }
 
-    /// The groups of two or more files that need each other, sorted.
+    /// Returns the groups of two or more files that need each other, sorted.
     pub(super) fn circles(&self) -> Vec<Vec<String>> {
         let files: BTreeSet<&str> = self.edges.keys().map(|(from, _)| from.as_str()).collect();
         let reached: BTreeMap<&str, BTreeSet<&str>> =
@@ -54,7 +54,7 @@ impl Graph {
         reached
     }
 
-    /// The edges between files of a group, sorted.
+    /// Returns the edges between files of a group, sorted.
     pub(super) fn within(&self, group: &[String]) -> Vec<(&str, &str, &Reasons)> {
         let inside = |file: &String| group.contains(file);
         let edges = self.edges.iter().filter(|((from, to), _)| inside(from) && inside(to));

@@ -1,5 +1,4 @@
-//! The names that are bound where a line of a function is, with what is known of their
-//! types.
+//! The names that are bound at a line of a function, with the known part of their types.
 //!
 //! Owns: scopes. Never does: look names up outside of the function.
 
@@ -43,12 +42,12 @@ impl Locals {
         self.scopes.iter().any(|scope| scope.bound.contains_key(name))
     }
 
-    /// The type of a bound name, where it is known.
+    /// Returns the type of a bound name, where it is known.
     pub(super) fn ty(&self, name: &str) -> Option<&Ty> {
         self.scopes.iter().rev().find_map(|scope| scope.bound.get(name))?.as_ref()
     }
 
-    /// The path that a `use` within the function gave this name to.
+    /// Returns the path that a `use` within the function gave this name to.
     pub(super) fn imported(&self, name: &str) -> Option<&Vec<String>> {
         self.scopes.iter().rev().find_map(|scope| scope.imports.get(name))
     }

@@ -1,18 +1,18 @@
-//! An order of a circle's files in which few of them need a file above.
+//! An order of a circle's files in which few files need a file above them.
 //!
-//! Owns: the suggestion which edges to cut. Never does: find the fewest, which takes
-//! too long; it moves one file at a time for as long as that helps.
+//! Owns: the suggestion of edges to cut. Never does: find the fewest, which takes too long; it
+//! moves one file at a time for as long as that helps.
 
 use super::graph::{Graph, Reasons};
 use std::collections::BTreeMap;
 
-/// Edges, and what each names.
+/// Edges, and the names that each uses.
 type Edges<'a> = Vec<(&'a str, &'a str, &'a Reasons)>;
 
-/// Edges of a group without which it has no circle, that name little.
+/// Returns edges whose removal breaks all circles of a group, and that use few names.
 pub(super) fn to_cut<'a>(graph: &'a Graph, group: &'a [String]) -> Edges<'a> {
     let edges = graph.within(group);
-    // From who needs most to who is needed most.
+    // From the file that needs most to the file that is needed most.
     let balance = |file: &str| {
         edges.iter().fold(0isize, |sum, (from, to, reasons)| {
             let weight = reasons.len() as isize;
@@ -26,17 +26,17 @@ pub(super) fn to_cut<'a>(graph: &'a Graph, group: &'a [String]) -> Edges<'a> {
     edges.into_iter().filter(|(from, to, _)| place[from] > place[to]).collect()
 }
 
-/// Moves the file at a place to where the fewest names point up. Returns whether that
-/// is another place.
+/// Moves the file at a place to the place where the fewest names point up. Returns whether it
+/// moved.
 fn sift(order: &mut Vec<&str>, at: usize, edges: &Edges<'_>) -> bool {
     let file = order[at];
     let place: BTreeMap<&str, usize> = order.iter().copied().zip(0..).collect();
-    // What the names that point up change by, for each step of the file past another.
+    // The change in the number of names that point up, for each file that this one moves past.
     let mut past = vec![0isize; order.len()];
     for (from, to, reasons) in edges {
         let weight = reasons.len() as isize;
         match (*from == file, *to == file) {
-            // Below what it needs, it needs something above.
+            // Below a file that it needs, it needs a file above.
             (true, false) => past[place[to]] += weight,
             (false, true) => past[place[from]] -= weight,
             _ => {}

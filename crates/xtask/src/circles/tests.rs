@@ -1,11 +1,12 @@
-//! Small crates with a circle, and some that only look like it.
+//! Small crates with a circle, and some that only look like it. Owns: the cases. Never does: read
+//! the workspace's own files.
 
 use super::allowed::{Allowed, Exception};
 use super::{Found, examine, judge, report};
 use crate::source::Source;
 use std::collections::BTreeMap;
 
-/// What is found in a crate `x` of these files, each begun by a line `=== path`.
+/// Returns the findings of a crate `x` of these files, each begun by a line `=== path`.
 fn found(text: &str) -> BTreeMap<String, Found> {
     let files = text.split("=== ").skip(1).map(|file| file.split_once('\n').unwrap());
     let sources: Vec<Source> = files
@@ -14,7 +15,7 @@ fn found(text: &str) -> BTreeMap<String, Found> {
     examine(&sources)
 }
 
-/// The circles of such a crate, files of each separated by spaces.
+/// Returns the circles of such a crate, files of each separated by spaces.
 fn circles(text: &str) -> Vec<String> {
     found(text)["x"].circles.iter().map(|circle| circle.files.join(" ")).collect()
 }
@@ -43,7 +44,7 @@ fn the_report_says_what_an_edge_is_for() {
     assert!(report.contains("b.rs -> a.rs: A at 3"), "{report}");
 }
 
-/// Three files call each other's one name; one of them names three of the first.
+/// Three files call each other's one name; one of them uses three names of the first.
 #[test]
 fn the_edge_that_names_least_is_to_be_cut() {
     let text = "=== lib.rs\nmod a;\nmod b;\nmod c;\n\
@@ -62,7 +63,7 @@ fn a_parent_and_a_child_make_a_circle() {
     let text = "=== lib.rs\nmod a;\n=== a.rs\nmod b;\npub struct A(b::B);\n\
                 === a/b.rs\npub struct B;\nfn f(_: super::A) {}\n";
     assert_eq!(circles(text), ["a.rs a/b.rs"]);
-    // To have a child is no need of it.
+    // A parent that declares a child does not need it.
     assert_none(&text.replace("A(b::B)", "A"));
     assert_none(&text.replace("_: super::A", "_: super::super::u8"));
 }
@@ -74,7 +75,7 @@ fn reexports_are_looked_through() {
                 === a/deep.rs\npub struct A(crate::B);\npub fn one() {}\n\
                 === b.rs\npub struct B;\nfn f() {\n    crate::a::two();\n}\n";
     assert_eq!(circles(text), ["a/deep.rs b.rs"]);
-    // lib.rs and a/mod.rs are no part of it: they only pass names on.
+    // lib.rs and a/mod.rs are not part of the circle: they only pass names on.
     assert_none(&text.replace("crate::a::two()", "()"));
 }
 

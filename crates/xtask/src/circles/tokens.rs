@@ -1,4 +1,4 @@
-//! What macros and attributes are given, where it can be read as code.
+//! The arguments of macros and attributes, where they can be read as code.
 //!
 //! Owns: macros' arguments as expressions, or as the paths in them, and paths in
 //! quotes. Never does: expand macros.
@@ -8,7 +8,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Block, Expr, Token};
 
-/// The arguments as expressions, separated by commas or semicolons, or as statements.
+/// Parses the arguments as expressions, separated by commas or semicolons, or as statements.
 pub(super) fn expressions(tokens: &TokenStream) -> Option<Vec<Expr>> {
     let commas = |input: ParseStream<'_>| Punctuated::<Expr, Token![,]>::parse_terminated(input);
     if let Ok(found) = commas.parse2(tokens.clone()) {
@@ -24,7 +24,7 @@ pub(super) fn expressions(tokens: &TokenStream) -> Option<Vec<Expr>> {
     Some(vec![Expr::Block(syn::ExprBlock { attrs: Vec::new(), label: None, block })])
 }
 
-/// Every path of at least two names, with its line, wherever it is.
+/// Returns every path of at least two names, with its line, wherever it is.
 pub(super) fn paths(tokens: &TokenStream) -> Vec<(Vec<String>, usize)> {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let is = |at: usize, sign: char| matches!(trees.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == sign);
@@ -54,7 +54,7 @@ pub(super) fn paths(tokens: &TokenStream) -> Vec<(Vec<String>, usize)> {
     found
 }
 
-/// Every string that is a path of at least two names, with its line.
+/// Returns every string that is a path of at least two names, with its line.
 pub(super) fn quoted_paths(tokens: &TokenStream) -> Vec<(Vec<String>, usize)> {
     let literals = tokens.clone().into_iter().filter_map(|token| match token {
         TokenTree::Literal(literal) => Some((literal.to_string(), literal.span().start().line)),

@@ -1,7 +1,7 @@
 //! The modules of one crate, and the names that each of them has.
 //!
-//! Owns: which file a module is in, and what a path of names leads to, through
-//! imports, re-exports and globs. Never does: look into functions.
+//! Owns: the file of each module, and the resolution of a path of names through imports, re-exports
+//! and globs. Never does: look into functions.
 
 use crate::conditions::{is_for_tests, is_for_unit_tests};
 use crate::source::Source;
@@ -19,27 +19,26 @@ pub(super) struct ItemId {
 }
 
 impl ItemId {
-    /// A variant of it, if it is an enum.
+    /// Returns one of its variants, if it is an enum.
     pub(super) fn variant(&self, name: &str) -> ItemId {
         ItemId { module: self.module, name: format!("{}::{name}", self.name) }
     }
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     Module(ModuleId),
     Item(ItemId),
 }
 
-/// What a path leads to, and how many of its last names are within that (a variant,
-/// a method).
+/// The target of a path, and how many of the path's last names are within it (a variant, a method).
 pub(super) type Found = (Named, usize);
 
 /// One `use`d name.
 pub(super) struct Import {
     pub(super) path: Vec<String>,
-    /// What it is called here; `None` for `*` and `_`.
+    /// Its local name; `None` for `*` and `_`.
     pub(super) name: Option<String>,
     pub(super) glob: bool,
     pub(super) line: usize,
@@ -61,14 +60,14 @@ pub(super) struct Module<'a> {
     globs: Vec<Vec<String>>,
 }
 
-/// All modules of a crate but those of unit tests.
+/// All modules of a crate except unit tests.
 pub(super) struct Tree<'a> {
     pub(super) modules: Vec<Module<'a>>,
     files: &'a HashMap<&'a str, &'a Source>,
 }
 
 impl<'a> Tree<'a> {
-    /// The modules below a crate's root file.
+    /// Builds the tree of the modules below a crate's root file.
     pub(super) fn of(root: &'a Source, files: &'a HashMap<&'a str, &'a Source>) -> Tree<'a> {
         let mut tree = Tree { modules: Vec::new(), files };
         tree.add(&root.path, 0, &root.syntax.items, children_dir(&root.path, true));
@@ -85,7 +84,8 @@ impl<'a> Tree<'a> {
                     let name = module.ident.to_string();
                     let below = format!("{dir}/{name}");
                     let child = match &module.content {
-                        // What is for tests in a file of its own is judged alone.
+                        // Inline doubles and model checkers are left out; a file of them is judged
+                        // like any other.
                         Some(_) if module.attrs.iter().any(is_for_tests) => continue,
                         Some((_, items)) => self.add(file, id, items, below),
                         None => match self.file_of(&below) {
@@ -132,12 +132,12 @@ impl<'a> Tree<'a> {
         paths.iter().find_map(|path| self.files.get(path.as_str()).copied())
     }
 
-    /// What a path leads to from within a module; nothing, where that is in another crate.
+    /// Returns the targets of a path within a module; none, if it leads to another crate.
     pub(super) fn resolve(&self, module: ModuleId, path: &[String]) -> Vec<Found> {
         self.follow(module, path, &mut HashSet::new())
     }
 
-    /// The file that an item is defined in.
+    /// Returns the file that an item is defined in.
     pub(super) fn file(&self, item: &ItemId) -> &'a str {
         self.modules[item.module].file
     }
@@ -158,7 +158,7 @@ impl<'a> Tree<'a> {
         self.descend(begin, rest, visited)
     }
 
-    /// Follows the rest of a path from what its beginning leads to.
+    /// Follows the rest of a path from the targets of its beginning.
     fn descend(
         &self,
         from: Vec<Named>,
@@ -179,7 +179,7 @@ impl<'a> Tree<'a> {
                         _ => self.lookup(module, next, visited),
                     };
                     if names.is_empty() {
-                        // A macro defines it.
+                        // A macro may define it.
                         names.push(Named::Item(ItemId { module, name: next.clone() }));
                     }
                     found.extend(self.descend(names, after, visited));
@@ -224,14 +224,14 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Where the files of a file's child modules are.
+/// Returns the directory of the files of a file's child modules.
 fn children_dir(path: &str, is_root: bool) -> String {
     let stem = path.trim_end_matches(".rs");
     let (parent, name) = stem.rsplit_once('/').unwrap_or(("", stem));
     if is_root || name == "mod" { parent.to_owned() } else { stem.to_owned() }
 }
 
-/// Every name that a `use` brings, those of other crates included.
+/// Returns every name that a `use` imports, those of other crates included.
 pub(super) fn imports(item: &syn::ItemUse) -> Vec<Import> {
     let mut found = Vec::new();
     if item.leading_colon.is_none() {
@@ -240,7 +240,7 @@ pub(super) fn imports(item: &syn::ItemUse) -> Vec<Import> {
     found
 }
 
-/// Whether a `use` is there for others to name what it names by.
+/// Whether a `use` re-exports its names.
 pub(super) fn is_reexport(item: &syn::ItemUse) -> bool {
     !matches!(item.vis, Visibility::Inherited)
 }
@@ -293,7 +293,7 @@ fn defined_name(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// The attributes of an item.
+/// Returns the attributes of an item.
 pub(super) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,

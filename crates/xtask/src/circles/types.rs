@@ -1,7 +1,6 @@
-//! What is known of a crate's types as they are written: fields, and methods with the
-//! file they are in.
+//! The types of a crate as they are written: fields, and methods with the file that they are in.
 //!
-//! Owns: what a written type comes to once references and smart pointers are taken off.
+//! Owns: the reading of a written type without its references and smart pointers.
 //! Never does: infer (`calls.rs` follows the simple cases).
 
 use super::tree::{ItemId, ModuleId, Named, Tree, attributes};
@@ -12,18 +11,18 @@ use syn::{
     TraitItem, Type, TypeParamBound,
 };
 
-/// Types that stand for what they point to.
+/// Pointer types that are read as the type that they point to.
 const POINTERS: [&str; 6] = ["Arc", "Box", "Rc", "Guard", "MutexGuard", "Ref"];
 
-/// Steps of `Deref` that are followed.
+/// The most steps of `Deref` that are followed.
 const DEREFS_MAX: usize = 4;
 
-/// What a type is called.
+/// The name of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// It is one of the crate's.
+    /// One of the crate's own types.
     Item(ItemId),
-    /// Its last name, where it is not.
+    /// The last name of any other type.
     Other(String),
 }
 
@@ -39,7 +38,7 @@ impl Ty {
         Ty { head: Head::Other(name.to_owned()), args }
     }
 
-    /// A type of the crate, its parameters unknown.
+    /// Returns a type of the crate, with unknown parameters.
     pub(super) fn of(item: ItemId) -> Ty {
         Ty { head: Head::Item(item), args: Vec::new() }
     }
@@ -52,7 +51,7 @@ impl Ty {
     }
 }
 
-/// A function's place, and what it gives.
+/// A function's module, and its result.
 pub(super) struct Function<'a> {
     pub(super) module: ModuleId,
     pub(super) output: Option<&'a Type>,
@@ -66,11 +65,11 @@ type Written<'a> = (ModuleId, &'a Type);
 pub(super) struct Types<'a> {
     fields: HashMap<ItemId, HashMap<String, Written<'a>>>,
     aliases: HashMap<ItemId, Written<'a>>,
-    /// What `Deref` leads to.
+    /// The target types of `Deref`.
     targets: HashMap<ItemId, Written<'a>>,
     methods: HashMap<(ItemId, String), Vec<Function<'a>>>,
     functions: HashMap<ItemId, Function<'a>>,
-    /// The files of each type's own methods.
+    /// The files with each type's own methods.
     homes: BTreeMap<ItemId, BTreeSet<&'a str>>,
 }
 
@@ -144,7 +143,7 @@ impl<'a> Types<'a> {
         methods.push(Function::of(module, signature));
     }
 
-    /// What a written type comes to.
+    /// Reads a written type.
     pub(super) fn read(
         &self,
         tree: &Tree<'a>,
@@ -219,7 +218,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// A type, and those that `Deref` leads to from it.
+    /// Returns a type, and those that `Deref` leads to from it.
     fn dereferenced(&self, tree: &Tree<'a>, item: &ItemId) -> impl Iterator<Item = ItemId> {
         let next = |item: &ItemId| {
             let (module, ty) = self.targets.get(item)?;
@@ -228,15 +227,15 @@ impl<'a> Types<'a> {
         std::iter::successors(Some(item.clone()), next).take(DEREFS_MAX)
     }
 
-    /// What the field of a struct or variant is.
+    /// Returns the type of a field of a struct or variant.
     pub(super) fn field(&self, tree: &Tree<'a>, item: &ItemId, name: &str) -> Option<Ty> {
         let mut types = self.dereferenced(tree, item);
         let (module, ty) = types.find_map(|item| self.fields.get(&item)?.get(name).copied())?;
         Some(self.read(tree, module, ty, None))
     }
 
-    /// The method that a call on a type runs, and whose it is, where there is only
-    /// one of that name.
+    /// Returns the method that a call on a type runs, and the type that has it, if only one has
+    /// that name.
     pub(super) fn method(
         &self,
         tree: &Tree<'a>,
@@ -253,17 +252,17 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// A function outside of any type.
+    /// Returns a function outside of any type.
     pub(super) fn function(&self, item: &ItemId) -> Option<&Function<'a>> {
         self.functions.get(item)
     }
 
-    /// Whether it is a struct, whose name also makes one of it.
+    /// Whether it is a struct, whose name is also a constructor.
     pub(super) fn is_struct(&self, item: &ItemId) -> bool {
         self.fields.contains_key(item)
     }
 
-    /// Types whose own methods are in more than two files: name and files.
+    /// Returns the types whose own methods are in more than two files: name and files.
     pub(super) fn spread(&self) -> impl Iterator<Item = (&str, Vec<&'a str>)> {
         let spread = self.homes.iter().filter(|(_, files)| files.len() > 2);
         spread.map(|(item, files)| (item.name.as_str(), files.iter().copied().collect()))
@@ -292,12 +291,12 @@ fn ends_in(path: &syn::Path, name: &str) -> bool {
     path.segments.last().is_some_and(|segment| segment.ident == name)
 }
 
-/// The names of a path.
+/// Returns the names of a path.
 pub(super) fn names(path: &syn::Path) -> Vec<String> {
     path.segments.iter().map(|segment| segment.ident.to_string()).collect()
 }
 
-/// The typed parameters of a function.
+/// Returns the typed parameters of a function.
 pub(super) fn parameters(signature: &Signature) -> impl Iterator<Item = (&syn::Pat, &Type)> {
     signature.inputs.iter().filter_map(|input| match input {
         FnArg::Typed(typed) => Some((&*typed.pat, &*typed.ty)),

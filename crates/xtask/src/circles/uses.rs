@@ -1,4 +1,4 @@
-//! What a module's code names of other files.
+//! The names of other files that a module's code uses.
 //!
 //! Owns: the walk through the code: paths, `use`s, calls of methods, and macros'
 //! arguments. Never does: resolve (`tree.rs`, `calls.rs`).
@@ -13,7 +13,7 @@ use crate::conditions::is_for_tests;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Pat};
 
-/// Adds what every module of a crate names of other files.
+/// Adds the names of other files that every module of a crate uses.
 pub(super) fn collect(tree: &Tree<'_>, types: &Types<'_>, graph: &mut Graph) {
     for (module, code) in tree.modules.iter().enumerate() {
         let (own, locals) = (None, Locals::default());
@@ -27,7 +27,7 @@ struct Walk<'t, 'a> {
     types: &'t Types<'a>,
     module: ModuleId,
     file: &'t str,
-    /// The type whose `impl` or trait it is in.
+    /// The type of the enclosing `impl` or trait.
     own: Option<Ty>,
     locals: Locals,
     graph: &'t mut Graph,
@@ -44,7 +44,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Adds what a path names: the item, and the method of it that it ends in.
+    /// Adds the names of a path: the item, and the method of it that the path ends in.
     fn name(&mut self, path: &[String], line: usize) {
         if let [own, method, ..] = path
             && own == "Self"
@@ -301,7 +301,7 @@ impl<'ast> Visit<'ast> for Walk<'_, '_> {
             .and_then(|ty| element(&ty, &["Option", "Result"]).or_else(|| element_last(&ty)));
         for arg in &call.args {
             match (arg, &each) {
-                // What the receiver holds, `|x|` is.
+                // The closure's argument has the type that the receiver contains.
                 (Expr::Closure(closure), Some(each)) if closure.inputs.len() == 1 => {
                     self.scoped(|walk| {
                         walk.bind(&closure.inputs[0], Some(each.clone()));

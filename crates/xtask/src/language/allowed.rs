@@ -1,11 +1,11 @@
-//! Where a word of the table may be used all the same, and what is not clean yet.
+//! The exceptions to the table of words, and the files that are not clean yet.
 //!
-//! Owns: both lists. They may only get shorter: an entry that nothing needs fails the
-//! check.
+//! Owns: both lists. They may only get shorter: an entry that nothing needs fails the check. Never
+//! does: look for words.
 
 /// An exception, with its reason.
 pub(super) struct Allowed {
-    /// How the paths begin for which it holds; empty for all.
+    /// Beginning of the paths for which it holds; empty for all.
     pub(super) path: &'static str,
     /// Words in lower case; a use within them is no finding.
     pub(super) phrase: &'static str,
@@ -13,9 +13,9 @@ pub(super) struct Allowed {
     pub(super) why: &'static str,
 }
 
-/// What is still to be written again.
+/// Files whose words are not replaced yet.
 pub(super) struct NotYet {
-    /// How the paths begin for which it holds.
+    /// Beginning of the paths for which it holds.
     pub(super) path: &'static str,
     /// First forms of terms.
     pub(super) words: &'static [&'static str],
@@ -46,5 +46,5 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allowed("docs/policies/partitioned.md", "lanes", "the same, explained"),
 ];
 
-/// What is not clean yet.
+/// The files that are not clean yet.
 pub(super) const NOT_YET: &[NotYet] = &[];

@@ -1,5 +1,5 @@
-//! Words that the field does not use in the sense in which they were used here, and
-//! what it says.
+//! Words that the project once used in a sense that the field does not know, and the field's words
+//! for them.
 //!
 //! Owns: the table. Never does: look for them.
 
@@ -14,12 +14,12 @@ pub(super) enum Place {
     Names,
 }
 
-/// A word or a phrase that is not to be used.
+/// A word or a phrase that must not be used.
 pub(super) struct Term {
     /// Its forms: words in lower case (as they are, for `Place::Names`).
     pub(super) forms: &'static [&'static str],
     pub(super) place: Place,
-    /// What to say.
+    /// The words to use in its place.
     pub(super) instead: &'static str,
 }
 
@@ -27,7 +27,7 @@ const fn anywhere(forms: &'static [&'static str], instead: &'static str) -> Term
     Term { forms, place: Place::Anywhere, instead }
 }
 
-/// All of them.
+/// All terms.
 pub(super) const TERMS: &[Term] = &[
     anywhere(
         &["mend", "mends", "mended", "mending"],

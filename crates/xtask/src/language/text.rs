@@ -1,30 +1,30 @@
-//! A file as words: which it says, on which line, in prose or in code.
+//! A file as words, each with its line, in prose or in code.
 //!
-//! Owns: where a word begins and ends (`LatchedUnlinks` and `held_bits` are two each),
-//! and what of a Rust file is a comment or a string. Never does: judge a word.
+//! Owns: where a word begins and ends (`LatchedUnlinks` and `held_bits` are two each), and which
+//! parts of a Rust file are comments or strings. Never does: judge a word.
 
 /// One word of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Word {
     /// As it is written.
     pub(super) text: String,
-    /// The same in lower case.
+    /// The word in lower case.
     pub(super) lower: String,
-    /// From 1; 0 in the name of a file.
+    /// Line from 1; 0 in the name of a file.
     pub(super) line: usize,
-    /// In a comment, a string or a page, not in code.
+    /// Whether it is in a comment, a string or a page, not in code.
     pub(super) prose: bool,
-    /// Not a part of a longer name.
+    /// Whether it is a whole name.
     pub(super) alone: bool,
 }
 
-/// The words of a page, a name, or a data file.
+/// Returns the words of a page, a name, or a data file.
 pub(super) fn of_prose(text: &str, first_line: usize) -> Vec<Word> {
     let chars: Vec<(char, bool)> = text.chars().map(|c| (c, true)).collect();
     words(&chars, first_line)
 }
 
-/// The words of a Rust file.
+/// Returns the words of a Rust file.
 pub(super) fn of_rust(text: &str) -> Vec<Word> {
     words(&Lexer::new(text).run(), 1)
 }
@@ -58,8 +58,8 @@ fn words(chars: &[(char, bool)], first_line: usize) -> Vec<Word> {
     found
 }
 
-/// The words of a name: cut at `_`, before a capital that follows a small letter, and
-/// before the last of several capitals that a small letter follows.
+/// Splits a name into words: at `_`, before a capital that follows a small letter, and before the
+/// last of several capitals that a small letter follows.
 fn split(name: &[char]) -> Vec<String> {
     let mut parts = Vec::new();
     let mut part = String::new();
@@ -85,7 +85,7 @@ fn split(name: &[char]) -> Vec<String> {
     parts
 }
 
-/// Tells comments and strings from code.
+/// Separates comments and strings from code.
 struct Lexer {
     chars: Vec<char>,
     at: usize,
@@ -124,7 +124,7 @@ impl Lexer {
         before.is_some_and(|b| b.is_alphanumeric() || b == '_') && before != Some('b')
     }
 
-    /// The `#` of a raw string that begins here, if one does.
+    /// Returns the number of `#` of a raw string that begins here, if one does.
     fn raw_hashes(&self) -> Option<usize> {
         let rest = &self.chars[self.at + 1..];
         let hashes = rest.iter().take_while(|c| **c == '#').count();
@@ -137,8 +137,8 @@ impl Lexer {
         self.at = end;
     }
 
-    /// Takes what begins here up to and with `end` as prose. What an escape gives is
-    /// not a part of a word: it is replaced by a space.
+    /// Takes the text from here up to and with `end` as prose. An escape sequence is not a part of
+    /// a word: it is replaced by a space.
     fn take_until(&mut self, end: &str, escapes: bool) {
         self.take(1, true);
         while self.at < self.chars.len() && !self.starts_with(end) {

@@ -1,21 +1,21 @@
 //! A copy of the source, patched.
 //!
-//! A file that is as it should be is left alone, so that a second build is short.
+//! A file that is already right is left alone, so that a second build is short.
 //!
-//! Owns: what the copy consists of. Never does: build it.
+//! Owns: the contents of the copy. Never does: build it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-/// What is copied, from the root: all that a build and its lints read.
+/// The paths that are copied, from the root: all that a build and its lints read.
 const COPIED: &[&str] = &["Cargo.toml", "Cargo.lock", "clippy.toml", "crates"];
 
-/// Makes `to` a copy of the source, but for these files, which have other contents.
+/// Makes `to` a copy of the source, with other contents in the patched files.
 ///
 /// # Errors
-/// What cannot be read or written.
+/// The file that cannot be read or written.
 pub(super) fn update(
     root: &Path,
     to: &Path,

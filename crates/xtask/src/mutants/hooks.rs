@@ -1,6 +1,6 @@
-//! Hooks of mutants in the source: each is a statement of its own.
+//! Hooks of mutants in the source: each is one statement.
 //!
-//! Owns: where a hook may be, and in what form. Never does: know the table.
+//! Owns: where a hook may be, and its form. Never does: know the table.
 
 use crate::source::Source;
 use proc_macro2::{TokenStream, TokenTree};
@@ -10,8 +10,8 @@ use syn::visit::{self, Visit};
 /// The macros themselves, and their tests.
 const HOME: &str = "crates/base/src/mutants/";
 
-/// The path of a write, and where edits become the tree: nothing there is left out but
-/// by a patch.
+/// The path of a write, and the places where edits become part of the tree: only a patch leaves out
+/// a statement there.
 const WITHOUT: &[&str] = &[
     "crates/store/src/jobs/flush.rs",
     "crates/store/src/jobs/mod.rs",
@@ -22,7 +22,7 @@ const WITHOUT: &[&str] = &[
     "crates/store/src/write/queue.rs",
 ];
 
-/// The mutant of each hook, and what is wrong with hooks.
+/// Returns the mutant of each hook, and the faults of hooks.
 pub(super) fn find(sources: &[Source]) -> (Vec<String>, Vec<String>) {
     let (mut hooks, mut findings) = (Vec::new(), Vec::new());
     for source in sources.iter().filter(|source| !source.path.starts_with(HOME)) {
@@ -71,7 +71,7 @@ impl<'ast> Visit<'ast> for Statements {
     }
 }
 
-/// Every call of the macros, with its line, also where it is given to another macro.
+/// Returns every call of the macros, with its line, also within another macro's arguments.
 fn calls(tokens: TokenStream) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     let trees: Vec<TokenTree> = tokens.into_iter().collect();

@@ -1,7 +1,7 @@
-//! A patch: a head, and what it changes of files, as a unified difference.
+//! A patch: a head, and the changes of files, as a unified difference.
 //!
-//! It is applied exactly. The lines of a hunk that are to be there must be there, at
-//! the line that it names or at one place elsewhere, since what is above may grow.
+//! It is applied exactly. The old lines of a hunk must be present, at the line that it names or at
+//! one place elsewhere, since the lines above may grow.
 //!
 //! Owns: reading, finding the place, and writing. Never does: read or write a file.
 
@@ -11,23 +11,23 @@ use std::fmt::Write;
 /// Lines around a change that a patch shows.
 const CONTEXT: usize = 3;
 
-/// What is changed of one file: lines of it are replaced.
+/// A change of one file: lines of it are replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The first line that goes, or before which lines come; from 0.
+    /// The first line that is removed, or before which lines are inserted; from 0.
     pub(super) at: usize,
-    /// Lines that go.
+    /// The number of removed lines.
     pub(super) removed: usize,
-    /// Lines that come.
+    /// The inserted lines.
     pub(super) added: Vec<String>,
 }
 
-/// Lines that are to be there, and what is changed of them.
+/// Lines that must be present, and their changes.
 #[derive(Debug)]
 struct Hunk {
     /// The line at which it begins, from 0.
     at: usize,
-    /// What is there: context, and what goes.
+    /// The old lines: context, and removed lines.
     before: Vec<String>,
     /// Counted from the hunk's first line.
     changes: Vec<Change>,
@@ -36,9 +36,9 @@ struct Hunk {
 /// A patch.
 #[derive(Debug)]
 pub(super) struct Patch {
-    /// What is said before the first file's name.
+    /// The text before the first file's name.
     pub(super) head: String,
-    /// By file, in their order.
+    /// By file, in the order of the patch.
     hunks: Vec<(String, Hunk)>,
 }
 
@@ -46,7 +46,7 @@ impl Patch {
     /// Reads a patch.
     ///
     /// # Errors
-    /// The line that is not one of a patch.
+    /// The line that is not valid in a patch.
     pub(super) fn parse(text: &str) -> Result<Patch, String> {
         let mut patch = Patch { head: String::new(), hunks: Vec::new() };
         let mut file = None;
@@ -67,19 +67,19 @@ impl Patch {
         if patch.hunks.is_empty() { Err("it changes nothing".to_owned()) } else { Ok(patch) }
     }
 
-    /// The files that it changes.
+    /// Returns the files that it changes.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         self.hunks.iter().map(|(file, _)| &**file)
     }
 
-    /// The lines that it adds.
+    /// Returns the lines that it adds.
     pub(super) fn added(&self) -> impl Iterator<Item = &str> {
         let changes = self.hunks.iter().flat_map(|(_, hunk)| &hunk.changes);
         changes.flat_map(|change| &change.added).map(String::as_str)
     }
 
-    /// What it changes of each file, of which `text` gives the lines. At each end of a
-    /// hunk `less` lines of context need not be as they were.
+    /// Returns the changes of each file, whose lines `text` gives. At each end of a hunk `less`
+    /// lines of context may differ.
     ///
     /// # Errors
     /// The hunk that has no place, or more than one.
@@ -103,7 +103,7 @@ impl Patch {
     }
 }
 
-/// `@@ -begin,lines +begin,lines @@`: the first line, from 0, and lines before and after.
+/// Parses `@@ -begin,lines +begin,lines @@`: the first line, from 0, and lines before and after.
 fn ranges(line: &str) -> Option<(usize, usize, usize)> {
     let mut words = line.split(' ').skip(1);
     let range = |word: &str, sign| {
@@ -126,7 +126,7 @@ fn hunk<'a>(
     let mut open: Option<Change> = None;
     while before + after > 0 {
         let line = lines.next().ok_or("the hunk ends early")?;
-        // Some editors take the space of an empty line.
+        // Some editors remove the space of an empty line.
         let (sign, rest) = line.split_at_checked(1).unwrap_or((" ", ""));
         let here = hunk.before.len();
         let change = || Change { at: here, removed: 0, added: Vec::new() };
@@ -152,7 +152,7 @@ fn hunk<'a>(
 }
 
 impl Hunk {
-    /// Where its first line is, or would be.
+    /// Returns the place of its first line, or where that would be.
     fn find(&self, lines: &[&str], less: usize) -> Result<isize, &'static str> {
         let first = self.changes.first().map_or(0, |change| change.at);
         let last = self.changes.last().map_or(0, |change| change.at + change.removed);
@@ -181,8 +181,8 @@ impl Hunk {
 /// # Errors
 /// The line that two of them change.
 pub(super) fn apply(text: &str, mut changes: Vec<Change>) -> Result<String, String> {
-    // What comes before a line goes before what replaces it; the order of two
-    // insertions at one line is that of their patches.
+    // Lines inserted before a line precede its replacement. Two insertions at one line are in the
+    // order of their patches.
     changes.sort_by_key(|change| (change.at, change.removed > 0));
     let lines: Vec<&str> = text.lines().collect();
     let (mut patched, mut at) = (String::new(), 0);

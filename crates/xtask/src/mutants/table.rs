@@ -1,4 +1,4 @@
-//! The table of mutants, read as text: the workspace's checks are built without them.
+//! The table of mutants, read as text: the workspace's checks are built without mutants.
 //!
 //! Owns: reading it. Never does: judge an entry.
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, Item, LitInt, LitStr, Token, bracketed};
 
-/// Where the table is, from the root.
+/// The table's file, from the root.
 pub(super) const PATH: &str = "crates/base/src/mutants/table.rs";
 
 /// A mutant.
@@ -17,12 +17,12 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// The promises that it breaks.
     pub(super) promises: String,
-    /// What it does.
+    /// The change that it makes.
     pub(super) what: String,
 }
 
 impl Entry {
-    /// The head of its patch.
+    /// Returns the head of its patch.
     pub(super) fn head(&self) -> String {
         format!("Breaks {}: {}\n", self.promises, self.what)
     }
@@ -58,10 +58,10 @@ impl Parse for Entries {
     }
 }
 
-/// Every mutant, in the table's order.
+/// Reads every mutant, in the table's order.
 ///
 /// # Errors
-/// If the table cannot be read or is not as it was.
+/// If the table cannot be read or has another form.
 pub(super) fn read(root: &Path) -> Result<Vec<Entry>, Box<dyn Error>> {
     let file = syn::parse_file(&fs::read_to_string(root.join(PATH))?)?;
     let table = file.items.into_iter().find_map(|item| match item {

@@ -1,12 +1,12 @@
-//! A page as its blocks: which of them are commands, and what a comment says of one.
+//! A page as its blocks: which of them are commands, and the options in the comment above each.
 //!
-//! Owns: the languages of blocks, and the words that a comment may have. Never does: run
+//! Owns: the languages of blocks, and the options that a comment may have. Never does: run
 //! anything.
 
-/// How a comment above a block begins.
+/// The beginning of a comment above a block.
 const MARK: &str = "<!-- commands:";
 
-/// What blocks may be.
+/// The languages that a block may have.
 const LANGUAGES: &[&str] = &[
     "sh",
     "console",
@@ -23,17 +23,17 @@ const LANGUAGES: &[&str] = &[
     "properties",
 ];
 
-/// What a comment may say of the block below it: words with commas between them, and a
-/// reason after a semicolon.
+/// An option of the block below the comment. The comment has options with commas between them, and
+/// a reason after a semicolon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     /// It takes long, or needs the network: run with `--all` alone.
     All,
-    /// It is not run. This one needs the reason.
+    /// It is not run. Needs the reason.
     Never,
-    /// The output that it shows is an example: the exit code alone counts.
+    /// The output that it shows is an example: only the exit code counts.
     Varies,
-    /// It is run in the checkout and not in the page's directory.
+    /// It is run in the checkout, not in the page's directory.
     Checkout,
 }
 
@@ -49,7 +49,7 @@ const WORDS: &[(&str, Word)] = &[
 pub(super) struct Page {
     pub(super) path: String,
     pub(super) blocks: Vec<Block>,
-    /// What of it would be left out in silence.
+    /// The blocks that would be left out in silence.
     pub(super) findings: Vec<String>,
 }
 
@@ -61,18 +61,18 @@ pub(super) struct Block {
     pub(super) language: String,
     pub(super) text: Vec<String>,
     words: Vec<Word>,
-    /// Where its text is written to before it is run (`file NAME`).
+    /// The file that its text is written to before it is run (`file NAME`).
     pub(super) file: Option<String>,
 }
 
-/// What is run at once: all commands of a `sh` block, or one of a `console` block.
+/// A unit that is run at once: all commands of a `sh` block, or one of a `console` block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// The page's line.
     pub(super) line: usize,
     pub(super) commands: usize,
     pub(super) script: String,
-    /// What a session is given: the lines behind its prompts.
+    /// The input of a session: the lines behind its prompts.
     pub(super) input: String,
     /// The output that the page shows.
     pub(super) expected: Vec<String>,
@@ -146,12 +146,12 @@ impl Block {
         self.language == "rust"
     }
 
-    /// How many commands it has.
+    /// Returns the number of its commands.
     pub(super) fn commands(&self) -> usize {
         self.steps().iter().map(|step| step.commands).sum()
     }
 
-    /// What of it is run, in order.
+    /// Returns its steps, in order.
     pub(super) fn steps(&self) -> Vec<Step> {
         match self.language.as_str() {
             "sh" => self.script().into_iter().collect(),
@@ -160,7 +160,7 @@ impl Block {
         }
     }
 
-    /// All its lines, each of which must go well.
+    /// Returns all its lines as one step; each command must succeed.
     fn script(&self) -> Option<Step> {
         let mut step = Step::at(self.line);
         let mut command = String::new();
@@ -180,8 +180,9 @@ impl Block {
         (step.commands > 0).then_some(step)
     }
 
-    /// Lines behind `$` are commands, and what follows is their output. Where a command is
-    /// a session, lines behind its prompt (`default>`) are what it is given.
+    /// Returns a step for each command: the lines behind `$` are commands, the lines below them are
+    /// their output. Where a command is a session, the lines behind its prompt (`default>`) are its
+    /// input.
     fn session(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         let mut goes_on = false;

@@ -2,11 +2,11 @@
 //!
 //! Owns: their names and contents. Never does: make a database; the pages' commands do.
 
-/// Each by name, with its content.
+/// Each file by name, with its contents.
 pub(super) const FILES: &[(&str, &str)] =
     &[("words.tsv", WORDS), ("users.csv", USERS_CSV), ("users.jsonl", USERS_JSONL)];
 
-/// In order, as `load --sorted` asks for.
+/// Sorted, as `load --sorted` requires.
 const WORDS: &str = "\
 apple\tred or green
 application\tof paint

@@ -1,8 +1,7 @@
 //! One step of a page, run by a shell as a reader would run it.
 //!
-//! Owns: the environment of the commands, and the comparison of what they print with what
-//! the page shows. Never does: change anything outside of the page's directory and of what
-//! cargo builds.
+//! Owns: the environment of the commands, and the comparison of their output with the page. Never
+//! does: change anything outside of the page's directory and of cargo's build output.
 
 use super::page::{Block, Step, Word};
 use std::env;
@@ -11,17 +10,17 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Lines of a failed command's messages that are repeated.
+/// The number of lines of a failed command's messages that are repeated.
 const TOLD_LINES: usize = 12;
 
-/// Where a page's commands are run, and with which program.
+/// The directories and the program of a page's commands.
 pub(super) struct Place<'a> {
     pub(super) root: &'a Path,
     pub(super) dir: &'a Path,
     pub(super) program: &'a Path,
 }
 
-/// Runs a step; says what is not as the page has it.
+/// Runs a step; returns the difference from the page, if there is one.
 ///
 /// # Errors
 /// If there is no shell.
@@ -46,7 +45,7 @@ pub(super) fn run(place: &Place<'_>, block: &Block, step: &Step) -> io::Result<O
         .then(|| format!("prints something else than the page shows:\n{}", printed.join("\n"))))
 }
 
-/// The search path, with the program's directory first.
+/// Returns the search path, with the program's directory first.
 fn path_with(program: &Path) -> OsString {
     let rest = env::var_os("PATH").unwrap_or_default();
     let dirs = program.parent().map(Path::to_path_buf).into_iter().chain(env::split_paths(&rest));
@@ -58,13 +57,13 @@ fn output(command: &mut Command, input: &str) -> io::Result<Output> {
     let mut child = command.stdin(piped()).stdout(piped()).stderr(piped()).spawn()?;
     let stdin = child.stdin.take();
     std::thread::scope(|scope| {
-        // A command may end without reading it.
+        // A command may end without reading its input.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
         child.wait_with_output()
     })
 }
 
-/// Whether that is what the page shows, where `...` is any number of lines.
+/// Whether the output is as the page shows it, where `...` is any number of lines.
 fn is_shown(expected: &[&str], printed: &[&str]) -> bool {
     match expected {
         [] => printed.is_empty(),
