@@ -8,7 +8,7 @@ use windrow_testkit::sweep;
 
 /// One in this number of cases is run at every change. It shares no factor with the number of
 /// damages, so that each is used at some operation.
-const STEP: u64 = 5;
+const STEP: u64 = 7;
 
 #[test]
 fn no_crash_or_fault_at_any_operation_loses_anything() {
