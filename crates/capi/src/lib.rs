@@ -11,7 +11,7 @@
 //!   in a forked child, too.
 //! - Databases, keyspaces, snapshots and followers may be used by many threads at once; a batch, a cursor,
 //!   a transaction, an ingestion and options by one at a time.
-//! - No panic and no exception passes the edge: a panic becomes `WINDROW_ERROR_KIND_INTERNAL`.
+//! - No panic passes the edge: it becomes `WINDROW_ERROR_KIND_INTERNAL`. Functions of the caller must not throw exceptions.
 //!
 //! Owns: the conversion of types and errors. Never does: anything that the library in Rust does not.
 

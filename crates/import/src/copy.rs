@@ -33,7 +33,8 @@ pub(crate) const TOLD_PAIRS: u64 = 4096;
 ///
 /// # Errors
 /// `InvalidArgument` where a keyspace has other pairs already, or a name cannot be a keyspace's; errors of the source,
-/// of writing, and of `progress`. Keyspaces that were finished before stay; the one that failed is empty.
+/// of writing, and of `progress`. Keyspaces that were finished before stay. The one that failed is empty if the
+/// copy failed, and whole if the comparison did: the next import compares it again.
 pub fn import(
     source: &Source,
     db: &Db,

@@ -1,4 +1,4 @@
-//! Imports databases of LevelDB and RocksDB into Windrow, and exports keyspaces to LevelDB.
+//! Imports databases of LevelDB and RocksDB into Windrow, and exports keyspaces to them.
 //!
 //! The libraries of the two are loaded from the machine when they are needed; neither is built or linked. A source is
 //! opened as its own programs open it, so that the records in its log are read too.
@@ -6,7 +6,7 @@
 //! - [`import`]: every column family becomes a keyspace, by one ingestion each, which appears whole or not at all. An
 //!   import that was killed may be run again: it skips the keyspaces that are complete. In the end source and copy are
 //!   read again and compared.
-//! - [`export`]: a keyspace becomes a database of LevelDB's, which is read again and compared.
+//! - [`export`]: a keyspace becomes a database of LevelDB's or RocksDB's, which is read again and compared.
 //!
 //! ```no_run
 //! use windrow_import::{Kind, Source, import};

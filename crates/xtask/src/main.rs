@@ -34,7 +34,7 @@ const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
                      \x20     all cores and on one core; TEXT is a part of `crate binary`, as in the table\n\
                      coverage [PACKAGE]...\n\
                      \x20     run the tests, instrumented, and print which share of the lines of\n\
-                     \x20     engine, format, plan and env they run\n\
+                     \x20     the engine's crates, format, plan and env they run\n\
                      same REVISION [--seeds 10000]\n\
                      \x20     run seeds of the crash harness with the engine of that revision and\n\
                      \x20     with this one, and name those that do not do the same\n\

@@ -59,8 +59,7 @@ impl Tombstones {
         order: &KeyOrder,
         pick: &impl Fn(&Active, &mut Vec<SeqNo>),
     ) -> Tombstones {
-        // By sequence number, as they come from a memtable or a table of one layer. Sorted in
-        // place: a stable sort would take as much memory again.
+        // By sequence number. Sorted in place: a stable sort would take as much memory again.
         list.sort_unstable_by_key(|t| t.2);
         let mut layers = Vec::new();
         let mut pending = vec![list.as_mut_slice()];
