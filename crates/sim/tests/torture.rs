@@ -119,12 +119,12 @@ fn memory_stays_within_the_budget_and_aborts_lose_nothing() {
     }
 }
 
-/// Every operation of a database, at the same time, for a minute each: in processes that are
+/// Every operation of a database, at the same time, for 40 seconds each: in processes that are
 /// killed, and on threads over a device that fails, fills up and loses its power.
 #[test]
 fn everything_at_once_loses_nothing() {
     for how in [["--kills", "100000"], ["--threads", "100000"]] {
-        let output = torture(&[&["together", "--seconds", "60"], &how[..]].concat());
+        let output = torture(&[&["together", "--seconds", "40"], &how[..]].concat());
         let said = said(&output);
         assert!(output.status.success(), "{said}");
         eprintln!("{said}");
