@@ -9,7 +9,8 @@ use crate::callbacks::{
 };
 use crate::edge::{caught, done, given};
 use crate::error::windrow_error;
-use engine::{KeyspaceOptions, KeyspaceSettings, Options};
+use engine::settings::KeyspaceSettings;
+use engine::{KeyspaceOptions, Options};
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;

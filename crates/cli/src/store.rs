@@ -13,7 +13,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use windrow::{Db, ErrorKind, Follower, Keyspace, Options, Settings, StoredKeyspace};
+use windrow::inspect::StoredKeyspace;
+use windrow::settings::Settings;
+use windrow::{Db, ErrorKind, Follower, Keyspace, Options};
 
 /// Whether the database was opened without whole batches of its write-ahead logs.
 static LEFT_OUT: AtomicBool = AtomicBool::new(false);

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use windrow::env::{Clock, Env};
-use windrow::{Event, EventListener, JobId};
+use windrow::inspect::JobId;
+use windrow::{Event, EventListener};
 
 /// The number of events that are kept.
 const KEPT: usize = 200;
@@ -113,7 +114,7 @@ mod tests {
         let (all, next) = events.since(next);
         assert_eq!((all.len(), next), (KEPT, 1 + 3 * KEPT as u64), "the oldest are gone");
         assert!(events.since(next).0.is_empty());
-        let reason = windrow::PauseReason::Debt;
+        let reason = windrow::stats::PauseReason::Debt;
         events.on_event(&Event::StallEnd { reason, duration_us: STALL_MIN_US - 1 });
         assert!(events.since(next).0.is_empty(), "a short stall");
         events.on_event(&Event::StallEnd { reason, duration_us: STALL_MIN_US });

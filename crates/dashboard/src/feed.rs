@@ -6,7 +6,8 @@ use crate::Events;
 use crate::trees::trees;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windrow::{Db, Latencies};
+use windrow::Db;
+use windrow::stats::Latencies;
 
 /// One message of the stream: its name and its data.
 pub(crate) type Message = (&'static str, Arc<str>);

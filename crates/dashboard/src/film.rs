@@ -7,8 +7,8 @@ use crate::trees::table;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use windrow::dump::NamedTrees;
-use windrow::{Part, Version};
+use windrow::inspect::dump::NamedTrees;
+use windrow::inspect::{Part, Version};
 
 /// The moments of one or several trees.
 #[derive(Clone, Debug, Default)]
@@ -68,11 +68,11 @@ impl Film {
     /// `count_max` (2 at least) it keeps some at even distances, and the last one.
     ///
     /// # Errors
-    /// Those of [`windrow::dump::trees`].
+    /// Those of [`windrow::inspect::dump::trees`].
     pub fn of_manifest(dir: &Path, count_max: usize) -> windrow::Result<Film> {
         let mut all: Vec<(usize, NamedTrees)> = Vec::new();
         let (mut number, mut step, mut last) = (0_usize, 1, None);
-        windrow::dump::trees(dir, &mut |trees| {
+        windrow::inspect::dump::trees(dir, &mut |trees| {
             // The tree before this one was not the last: it stays only if its number is due.
             if let Some((number, trees)) = last.replace((number, trees))
                 && number.is_multiple_of(step)

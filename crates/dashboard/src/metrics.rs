@@ -3,7 +3,8 @@
 //! Owns: their names, kinds and texts. Never does: count.
 
 use std::fmt::Write;
-use windrow::{Db, Latency, Stats};
+use windrow::stats::Latency;
+use windrow::{Db, Stats};
 
 /// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +229,7 @@ impl Metrics {
             let number = level.level.to_string();
             self.sample("windrow_level_bytes", &[("level", &number)], level.shape.bytes as f64);
         }
-        type OfLevel = fn(&windrow::LevelStats) -> u64;
+        type OfLevel = fn(&windrow::stats::LevelStats) -> u64;
         let counters: [(&str, &str, OfLevel); 6] = [
             ("read_bytes", "Bytes that merges into a level read.", |level| level.read_bytes),
             ("written_bytes", "Bytes that merges wrote to a level.", |level| level.written_bytes),

@@ -5,7 +5,9 @@
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use windrow::{Db, File, Level, TableSearches, Version};
+use windrow::Db;
+use windrow::inspect::{File, Level, Version};
+use windrow::stats::TableSearches;
 
 /// Keys are bytes, and so in hexadecimal.
 fn hex(key: &[u8]) -> String {

@@ -7,7 +7,8 @@
 //! `cargo run --example as_leveldb`
 
 use std::ops::Bound;
-use windrow::{Batch, BatchOp, Cursor, Db, Options, ReadOptions, Result, Snapshot, WriteSync};
+use windrow::inspect::BatchOp;
+use windrow::{Batch, Cursor, Db, Options, ReadOptions, Result, Snapshot, WriteSync};
 
 #[derive(Clone, Copy)]
 struct Reading<'a, S> {

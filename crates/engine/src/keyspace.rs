@@ -694,7 +694,7 @@ impl Keyspace {
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = windrow::Db::open(dir.path()).unwrap();
-    /// use windrow::KeyspaceSettings;
+    /// use windrow::settings::KeyspaceSettings;
     /// let archive = db.keyspace("archive")?;
     /// let before = archive.settings();
     /// archive.configure(KeyspaceSettings { policy: Some("leveled".into()), ..before })?;

@@ -46,9 +46,9 @@
 //! | [`Follower`] | reading a database that another process has open |
 //! | [`Db::ingest`], [`Ingest`] | sorted data straight into tables |
 //! | [`MergeOperator`], [`CompactionFilter`], [`Comparator`] | code of yours in reads and merges; [`Components`] registers it |
-//! | [`Options`], [`Settings`], [`KeyspaceOptions`] | `memory_bytes`, `preset` and the rest; what a keyspace has of its own, a TTL for one |
+//! | [`Options`], [`settings`], [`KeyspaceOptions`] | `memory_bytes`, `preset` and the rest; what a keyspace has of its own, a TTL for one |
 //! | [`Db::checkpoint`], [`Db::verify`], [`repair`], [`Db::resume`] | copies, checks, and what to do after a failure |
-//! | [`Stats`], [`Event`], [`Db::at_rest`] | what it does and what it holds |
+//! | [`Stats`], [`stats`], [`Event`], [`Db::at_rest`], [`inspect`] | what it does and what it holds |
 //! | [`Error`], [`ErrorKind`] | what went wrong, where, and what to do |
 //!
 //! Calls may wait, for a device or for merges; the repository's `docs/guide/async.md` says which,
@@ -100,7 +100,7 @@ struct Recipes;
 
 pub use db::Db;
 pub use follow::Follower;
-pub use ingest::{Ingest, Ingested};
+pub use ingest::Ingest;
 pub use key_range::KeyRange;
 pub use keyspace::Keyspace;
 pub use read_options::ReadOptions;
@@ -170,44 +170,66 @@ pub use windrow_base::Comparator;
 /// ```
 pub use windrow_base::ErrorKind;
 pub use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-pub use windrow_base::{Error, KeyspaceId, Result, SeqNo};
+pub use windrow_base::{Error, Result, SeqNo};
 pub use windrow_env as env;
-pub use windrow_plan::tree::{File, Level, Part, Version};
 #[doc(inline)]
-pub use windrow_read::events::{Event, EventListener, JobId};
-#[doc(inline)]
-pub use windrow_read::left_out::RecordsLeftOut;
+pub use windrow_read::events::{Event, EventListener};
 #[doc(inline)]
 pub use windrow_read::operators::{CompactionFilter, FilterDecision, MergeOperator};
 #[doc(inline)]
-pub use windrow_read::options::{
-    Components, KeyspaceOptions, KeyspaceSettings, Options, SettingRange, SettingRow, Settings,
-    Unit, WriteSync,
-};
+pub use windrow_read::options::{Components, KeyspaceOptions, Options, WriteSync};
 #[doc(inline)]
 pub use windrow_read::read::cursor::{Cursor, Iter, Keys};
 #[doc(inline)]
 pub use windrow_read::slice::Slice;
 #[doc(inline)]
-pub use windrow_read::stats::chain::ChainStats;
+pub use windrow_read::stats::{KeyspaceStats, Stats};
 #[doc(inline)]
-pub use windrow_read::stats::{
-    KeyspaceStats, Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason,
-    PauseStats, Stats,
-};
+pub use windrow_recover::repair::repair;
 #[doc(inline)]
-pub use windrow_recover::dump;
-#[doc(inline)]
-pub use windrow_recover::measure::TableSearches;
-#[doc(inline)]
-pub use windrow_recover::measure::at_rest::{KeyspaceAtRest, TablesAtRest};
-#[doc(inline)]
-pub use windrow_recover::measure::stats_file::RunningStats;
-#[doc(inline)]
-pub use windrow_recover::repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
-#[doc(inline)]
-pub use windrow_recover::stored::{StoredKeyspace, StoredSettings};
-#[doc(inline)]
-pub use windrow_recover::verify::VerifyReport;
-#[doc(inline)]
-pub use windrow_store::write::batch::{Batch, BatchOp, InKeyspace};
+pub use windrow_store::write::batch::{Batch, InKeyspace};
+
+/// Looks into a database: the tree, the tables and logs of a directory, the operations of a batch,
+/// and the reports of verify, repair, ingestion and recovery.
+pub mod inspect {
+    pub use crate::ingest::Ingested;
+    pub use windrow_base::KeyspaceId;
+    pub use windrow_plan::tree::{File, Level, Part, Version};
+    #[doc(inline)]
+    pub use windrow_read::events::JobId;
+    #[doc(inline)]
+    pub use windrow_read::left_out::RecordsLeftOut;
+    #[doc(inline)]
+    pub use windrow_recover::dump;
+    #[doc(inline)]
+    pub use windrow_recover::measure::at_rest::{KeyspaceAtRest, TablesAtRest};
+    #[doc(inline)]
+    pub use windrow_recover::repair::{DamagedLog, DamagedTable, LostRange, RepairReport};
+    #[doc(inline)]
+    pub use windrow_recover::stored::{StoredKeyspace, StoredSettings};
+    #[doc(inline)]
+    pub use windrow_recover::verify::VerifyReport;
+    #[doc(inline)]
+    pub use windrow_store::write::batch::BatchOp;
+}
+
+/// The settings as tables with names, ranges, units and descriptions, for tools that list or read
+/// them. A program sets the fields of [`Options`].
+pub mod settings {
+    #[doc(inline)]
+    pub use windrow_read::options::{KeyspaceSettings, SettingRange, SettingRow, Settings, Unit};
+}
+
+/// The parts of [`Stats`] and [`KeyspaceStats`], and counters that a running process writes down.
+pub mod stats {
+    #[doc(inline)]
+    pub use windrow_read::stats::chain::ChainStats;
+    #[doc(inline)]
+    pub use windrow_read::stats::{
+        Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats,
+    };
+    #[doc(inline)]
+    pub use windrow_recover::measure::TableSearches;
+    #[doc(inline)]
+    pub use windrow_recover::measure::stats_file::RunningStats;
+}

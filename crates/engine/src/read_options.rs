@@ -40,7 +40,7 @@ pub struct ReadOptions {
     /// pass over much more data than the cache holds.
     pub fill_cache: bool,
     /// Bytes read ahead of the position in a table. `None` (default): none at
-    /// first, growing to [`crate::Settings::readahead_bytes`] while the reads
+    /// first, growing to [`crate::settings::Settings::readahead_bytes`] while the reads
     /// stay sequential; `Some(0)`: never; else that much from the first block on.
     /// While readers hold much of the memory for blocks already, less is read ahead.
     pub readahead_bytes: Option<u64>,

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::time::Duration;
+use windrow::settings::KeyspaceSettings;
 use windrow::{
-    Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, KeyspaceSettings, Options,
-    ReadOptions, Slice, Snapshot, Transaction, WriteSync,
+    Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, Options, ReadOptions, Slice,
+    Snapshot, Transaction, WriteSync,
 };
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result};
 

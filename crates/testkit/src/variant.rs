@@ -5,7 +5,8 @@
 use crate::model::{CASE_BLIND_ID, REVERSE_ID};
 use std::cmp::Ordering;
 use std::sync::Arc;
-use windrow::{Components, Options, Settings};
+use windrow::settings::Settings;
+use windrow::{Components, Options};
 use windrow_base::{Comparator, Result};
 
 /// The place of a variant's database, and the executor of its background work.

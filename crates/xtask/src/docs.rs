@@ -13,7 +13,8 @@ type Page = (String, String);
 
 /// Makes each page from the code.
 fn pages() -> Result<Vec<Page>, Box<dyn Error>> {
-    let mut pages = vec![("docs/options.md".to_owned(), windrow::Settings::to_markdown())];
+    let mut pages =
+        vec![("docs/options.md".to_owned(), windrow::settings::Settings::to_markdown())];
     for picture in windrow_lab::picture::PICTURES {
         let svg = picture.svg().map_err(|error| error.to_string())?;
         pages.push((format!("docs/policies/pictures/{}.svg", picture.name), svg));

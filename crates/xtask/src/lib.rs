@@ -14,6 +14,7 @@ pub mod circles;
 pub mod conditions;
 pub mod coverage;
 pub mod docs;
+pub mod face;
 pub mod findings;
 pub mod language;
 pub mod layers;
@@ -43,6 +44,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("lengths", lengths::check),
     ("sizes", sizes::check),
     ("statics", statics::check),
+    ("face", face::check),
     ("words", words::check),
     ("language", language::check),
     ("manifests", manifests::check),

@@ -26,8 +26,9 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::{self, Write};
 use std::path::Path;
+use windrow::Db;
 use windrow::env::OsClock;
-use windrow::{Db, Version};
+use windrow::inspect::Version;
 
 /// The number of turns of puts and gets in a check. The tree does not change
 /// between two turns, so that each get's path is known.
@@ -347,7 +348,7 @@ impl Contents {
             let Entry::Vacant(place) = self.0.entry(file) else { continue };
             let path = dir.join(format!("{file:06}.sst"));
             let mut keys = Keys { data, line: Vec::new(), slots: Vec::new() };
-            windrow::dump::table(&path, &mut keys)?;
+            windrow::inspect::dump::table(&path, &mut keys)?;
             keys.slots.dedup();
             place.insert(keys.slots);
         }

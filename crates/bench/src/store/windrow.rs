@@ -7,7 +7,8 @@
 use super::{Abilities, Change, Codec, Common, Counters, Engine, OnEntry, OnValue, Result};
 use super::{Store, Sync, Tree, Write};
 use std::path::Path;
-use windrow::{Batch, Db, ErrorKind, InKeyspace, Keyspace, Options, ReadOptions, Settings, Stats};
+use windrow::settings::Settings;
+use windrow::{Batch, Db, ErrorKind, InKeyspace, Keyspace, Options, ReadOptions, Stats};
 use windrow::{Transaction, TransactionMode, TransactionOptions};
 
 /// Windrow.

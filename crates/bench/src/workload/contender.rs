@@ -58,7 +58,8 @@ impl Contender {
             return Ok(());
         }
         let memory_bytes = store.memory_mib << 20;
-        let mut all = windrow::Settings { memory_bytes, ..windrow::Settings::default() };
+        let mut all =
+            windrow::settings::Settings { memory_bytes, ..windrow::settings::Settings::default() };
         let preset = ("preset".to_owned(), self.policy.clone());
         let preset = Some(&preset).filter(|(_, policy)| !policy.is_empty());
         let settings = store.settings.iter().chain(&self.settings).chain(preset);

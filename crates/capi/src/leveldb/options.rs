@@ -5,7 +5,8 @@
 use super::callbacks::{Order, leveldb_comparator_t, leveldb_filterpolicy_t};
 use super::memory::allocated;
 use super::snapshot::leveldb_snapshot_t;
-use engine::{KeyspaceOptions, Options, ReadOptions, Result, Settings, Snapshot, WriteSync};
+use engine::settings::Settings;
+use engine::{KeyspaceOptions, Options, ReadOptions, Result, Snapshot, WriteSync};
 use libc::{c_char, c_int, c_void};
 use std::sync::Arc;
 

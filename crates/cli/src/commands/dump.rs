@@ -14,9 +14,9 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     }
     let mut out = BufWriter::new(io::stdout().lock());
     let dumped = match args.kind {
-        DumpKind::Wal => windrow::dump::wal(&args.file, &mut out),
-        DumpKind::Manifest => windrow::dump::manifest(&args.file, &mut out),
-        DumpKind::Table => windrow::dump::table(&args.file, &mut out),
+        DumpKind::Wal => windrow::inspect::dump::wal(&args.file, &mut out),
+        DumpKind::Manifest => windrow::inspect::dump::manifest(&args.file, &mut out),
+        DumpKind::Table => windrow::inspect::dump::table(&args.file, &mut out),
     };
     // The records before the damage are printed, too. Where nobody reads them,
     // the damage is still reported.

@@ -9,7 +9,7 @@ use crate::picture;
 use crate::store::{self, Access};
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use windrow::Settings;
+use windrow::settings::Settings;
 use windrow_dashboard::Film;
 
 pub(crate) fn tree(args: &TreeArgs, quiet: bool) -> Result<()> {

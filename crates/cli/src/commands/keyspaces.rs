@@ -9,7 +9,9 @@ use crate::human;
 use crate::store::{self, Access};
 use serde_json::json;
 use std::io::{self, Write};
-use windrow::{KeyspaceOptions, KeyspaceSettings, StoredKeyspace};
+use windrow::KeyspaceOptions;
+use windrow::inspect::StoredKeyspace;
+use windrow::settings::KeyspaceSettings;
 
 /// The comparator of a keyspace that names none.
 const BYTEWISE: &str = "windrow.bytewise";

@@ -11,7 +11,8 @@ use crate::progress::Progress;
 use crate::stop;
 use crate::store::{self, Access};
 use std::io::{self, Write};
-use windrow::{DamagedLog, DamagedTable, Db, LostRange, RepairReport, VerifyReport};
+use windrow::Db;
+use windrow::inspect::{DamagedLog, DamagedTable, LostRange, RepairReport, VerifyReport};
 
 pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
     let report = store::with(&args.open, Access::Read, |db| {

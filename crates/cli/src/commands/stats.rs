@@ -11,7 +11,9 @@ use crate::human::{self, Paint};
 use crate::store::{self, Access};
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use windrow::{Db, KeyspaceAtRest, RunningStats, Stats, TablesAtRest};
+use windrow::inspect::{KeyspaceAtRest, TablesAtRest};
+use windrow::stats::RunningStats;
+use windrow::{Db, Stats};
 
 pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     store::with_opened(&args.open, Access::Read, |opened| {

@@ -18,7 +18,8 @@ use reading::{Reading, Span};
 use screen::{Key, Screen};
 use std::io::{self, Write};
 use std::time::Duration;
-use windrow::{Db, RunningStats};
+use windrow::Db;
+use windrow::stats::RunningStats;
 
 /// The least time between two frames.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);

@@ -1,6 +1,7 @@
 //! Tests of `recover/src/stored.rs`, with a whole database.
 
-use crate::{Db, Options, Settings};
+use crate::settings::Settings;
+use crate::{Db, Options};
 use std::path::{Path, PathBuf};
 use windrow_env::testing::{Handles, env};
 use windrow_recover::stored::read;

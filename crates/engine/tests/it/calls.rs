@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
+use windrow::inspect::{BatchOp, KeyspaceId};
 use windrow::{
-    Batch, BatchOp, Comparator, Db, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceId,
-    KeyspaceOptions, Options, Ttl, WriteSync,
+    Batch, Comparator, Db, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceOptions, Options, Ttl,
+    WriteSync,
 };
 use windrow_env::testing::{Handles, Rng, env};
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use windrow::{Db, ErrorKind, Follower, KeyspaceSettings, Options, WriteSync};
+use windrow::settings::KeyspaceSettings;
+use windrow::{Db, ErrorKind, Follower, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, Rng, When, env};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -35,7 +36,7 @@ fn pairs(keys: impl Iterator<Item = u64>, value: &str) -> Map {
     keys.map(|n| (key(n), format!("{value}{n:0160}").into_bytes())).collect()
 }
 
-fn ingest(db: &Db, map: &Map) -> windrow::Result<windrow::Ingested> {
+fn ingest(db: &Db, map: &Map) -> windrow::Result<windrow::inspect::Ingested> {
     let mut ingest = db.ingest()?;
     map.iter().try_for_each(|(key, value)| ingest.put(key, value))?;
     ingest.finish()
@@ -196,7 +197,7 @@ fn what_was_ingested_expires() {
 fn nothing_is_left_of_one_that_is_not_finished() {
     let (_, handles) = env(4);
     let db = open(&handles);
-    assert_eq!(db.ingest().unwrap().finish().unwrap(), windrow::Ingested::default());
+    assert_eq!(db.ingest().unwrap().finish().unwrap(), windrow::inspect::Ingested::default());
     let mut ingest = db.ingest().unwrap();
     pairs(0..3_000, "a").iter().for_each(|(key, value)| ingest.put(key, value).unwrap());
     assert!(tables(&handles).len() > 3);

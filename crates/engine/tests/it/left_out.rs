@@ -5,7 +5,8 @@ use crate::simulated::{DIR, options};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow::env::sync::{Mutex, Rank};
-use windrow::{Db, Event, Options, RecordsLeftOut, WriteSync};
+use windrow::inspect::RecordsLeftOut;
+use windrow::{Db, Event, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, When, env};
 
 /// The number of keys that are written, each in a batch of its own.

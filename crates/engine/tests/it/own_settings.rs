@@ -4,9 +4,8 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use windrow::{
-    Db, ErrorKind, Event, Follower, Keyspace, KeyspaceOptions, KeyspaceSettings, Options, Ttl,
-};
+use windrow::settings::KeyspaceSettings;
+use windrow::{Db, ErrorKind, Event, Follower, Keyspace, KeyspaceOptions, Options, Ttl};
 use windrow_env::testing;
 
 fn own() -> KeyspaceSettings {

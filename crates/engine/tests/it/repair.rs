@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use windrow::{Db, Error, ErrorKind, Options, RepairReport, WriteSync};
+use windrow::inspect::RepairReport;
+use windrow::{Db, Error, ErrorKind, Options, WriteSync};
 use windrow_base::{KeyspaceId, Kind};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::batch::{self, BatchBuf};

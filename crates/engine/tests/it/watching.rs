@@ -13,8 +13,10 @@ fn small() -> Options {
     options
 }
 
-fn numbers(trees: &[(String, std::sync::Arc<windrow::Version>)]) -> Vec<(String, Vec<u64>)> {
-    let of = |(name, tree): &(String, std::sync::Arc<windrow::Version>)| {
+fn numbers(
+    trees: &[(String, std::sync::Arc<windrow::inspect::Version>)],
+) -> Vec<(String, Vec<u64>)> {
+    let of = |(name, tree): &(String, std::sync::Arc<windrow::inspect::Version>)| {
         (name.clone(), tree.files().map(|(_, _, file)| file.number).collect())
     };
     let mut all: Vec<_> = trees.iter().map(of).collect();
@@ -35,14 +37,15 @@ fn the_trees_of_the_manifest_end_in_the_one_that_there_is() {
     db.compact().unwrap();
     let mut last = Vec::new();
     let mut count = 0;
-    windrow::dump::trees(dir.path(), &mut |trees| {
+    windrow::inspect::dump::trees(dir.path(), &mut |trees| {
         (last, count) = (trees, count + 1);
         Ok(())
     })
     .unwrap();
     assert!(count > 20, "{count} moments");
     assert_eq!(numbers(&last), numbers(&db.tree()));
-    let stopped = windrow::dump::trees(dir.path(), &mut |_| Err(windrow::Error::invalid("enough")));
+    let stopped =
+        windrow::inspect::dump::trees(dir.path(), &mut |_| Err(windrow::Error::invalid("enough")));
     assert!(stopped.unwrap_err().to_string().contains("enough"));
 }
 
@@ -66,7 +69,7 @@ fn trees_are_read_while_a_writer_begins_manifest_after_manifest() {
             is_over.store(true, Ordering::Relaxed);
         });
         while !is_over.load(Ordering::Relaxed) {
-            windrow::dump::trees(dir.path(), &mut |_| Ok(())).unwrap();
+            windrow::inspect::dump::trees(dir.path(), &mut |_| Ok(())).unwrap();
         }
     });
     db.close().unwrap();

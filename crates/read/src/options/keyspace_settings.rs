@@ -19,7 +19,8 @@ use windrow_plan::Policy;
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let db = windrow::Db::open(dir.path()).unwrap();
 /// use std::time::Duration;
-/// use windrow::{KeyspaceOptions, KeyspaceSettings, Ttl};
+/// use windrow::{KeyspaceOptions, Ttl};
+/// use windrow::settings::KeyspaceSettings;
 /// let hour = KeyspaceSettings {
 ///     ttl: Some(Duration::from_secs(3600)),
 ///     compression: Some("none".into()),

@@ -228,12 +228,12 @@ macro_rules! settings {
         /// the rest follows from them.
         ///
         /// ```
-        /// let mut settings = windrow::Settings::default();
+        /// let mut settings = windrow::settings::Settings::default();
         /// settings.memory_bytes = 1 << 30;
         /// settings.set("background-threads", "4")?;
         /// assert!(settings.set("memory_bytes", "much").is_err());
         /// // What there is to set, with what each is for.
-        /// let row = &windrow::Settings::table()[0];
+        /// let row = &windrow::settings::Settings::table()[0];
         /// println!("{} ({}): {}", row.name, row.default_value(), row.help);
         /// # Ok::<(), windrow::Error>(())
         /// ```

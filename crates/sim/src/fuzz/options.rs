@@ -3,7 +3,8 @@
 //!
 //! Owns: that check. Never does: open a database.
 
-use windrow::{Options, Settings};
+use windrow::Options;
+use windrow::settings::Settings;
 use windrow_plan::Policy;
 
 pub(super) fn run(input: &[u8]) -> bool {

@@ -8,7 +8,8 @@ use super::steps::{damage_end, ensure, killed, kind, logs, options, text, with_c
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use windrow::{Db, Error, ErrorKind, Options, RepairReport, WriteSync};
+use windrow::inspect::RepairReport;
+use windrow::{Db, Error, ErrorKind, Options, WriteSync};
 use windrow_env::FileSystem;
 use windrow_env::fs::ReadOptions;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};

@@ -4,7 +4,8 @@
 //! Owns: which settings are drawn, all small, so that a few hundred batches make several levels.
 //! Never does: draw a setting that an existing database cannot be switched to.
 
-use windrow::{Options, Settings};
+use windrow::Options;
+use windrow::settings::Settings;
 use windrow_env::testing::Rng;
 use windrow_testkit::variant::POLICIES;
 

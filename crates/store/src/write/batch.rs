@@ -71,7 +71,7 @@ impl Touched {
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let db = windrow::Db::open(dir.path()).unwrap();
-/// use windrow::BatchOp;
+/// use windrow::inspect::BatchOp;
 /// let mut batch = windrow::Batch::new();
 /// batch.put(&db, "a", "1");
 /// batch.delete(&db, "b");

@@ -3,9 +3,8 @@
 //! are unchanged.
 
 use std::time::Duration;
-use windrow::{
-    Batch, Db, Error, ErrorKind, KeyspaceOptions, Options, SettingRange, Settings, WriteSync,
-};
+use windrow::settings::{SettingRange, Settings};
+use windrow::{Batch, Db, Error, ErrorKind, KeyspaceOptions, Options, WriteSync};
 use windrow_base::Result;
 use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use windrow_env::testing::CrashFs;

@@ -9,7 +9,8 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use windrow::{Batch, Db, Options, Settings, WriteSync};
+use windrow::settings::Settings;
+use windrow::{Batch, Db, Options, WriteSync};
 use windrow_env::testing::{ForkedChild, Rng};
 
 /// The exit code of a forked child whose copy of the handle is not inert.
