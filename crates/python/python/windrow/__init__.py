@@ -5,7 +5,7 @@
         for key, value in db.items(prefix=b"a"):
             print(key, value)
 
-Keys and values are bytes-like. `windrow.plyvel` takes the place of plyvel.
+Keys and values are bytes-like. `windrow.plyvel` has the interface of plyvel.
 """
 
 from ._mapping import Mapping

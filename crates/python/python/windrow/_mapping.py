@@ -1,4 +1,4 @@
-"""A keyspace as a dict of Python's."""
+"""A keyspace as a Python mapping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions that are run again where somebody came in between."""
+"""Transactions that are run again after a conflict."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def transact(
     sync: bool = False,
     attempts: int = 100,
 ) -> _T:
-    """Calls `run(transaction)` and commits; where it conflicts, again, `attempts` times at most.
+    """Calls `run(transaction)` and commits; after a conflict it does so again, `attempts` times at most.
 
-    What `run` returns. Where it raises, nothing is written. It may run several times, and must do nothing else.
+    Returns the result of `run`. If `run` raises, nothing is written. It may run several times, and must have no other
+    effects.
     """
     for left in reversed(range(attempts)):
         transaction = db.transaction(pessimistic=pessimistic, lock_timeout=lock_timeout, sync=sync)

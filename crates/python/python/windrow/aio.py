@@ -1,4 +1,4 @@
-"""The same calls for asyncio: each runs in a thread, since it may wait for a device or for merges.
+"""The calls of `windrow` for asyncio: each runs in a thread, since it may wait for a device or for merges.
 
     db = await aio.open("data")
     await db.put(b"apple", b"red")
@@ -24,7 +24,7 @@ class Async:
 
     @property
     def plain(self):
-        """The object itself, whose calls wait."""
+        """The object itself, whose calls block."""
         return self._of
 
     def __getattr__(self, name):
@@ -80,10 +80,10 @@ async def _scan(scan, *args, **words):
 
 
 async def open(path, **options):
-    """As `windrow.open`."""
+    """The same as `windrow.open`."""
     return Async(await asyncio.to_thread(partial(_windrow.open, path, **options)))
 
 
 async def transact(db, run, **options):
-    """As `windrow.transact`, in a thread: `run` is a plain function."""
+    """The same as `windrow.transact`, in a thread: `run` is a plain function."""
     return await asyncio.to_thread(partial(_transact, db.plain, run, **options))

@@ -14,7 +14,7 @@ class IoError(Error, OSError):
 
 
 class NoSpaceError(IoError):
-    """The device is full: make room, and try again (`Db.resume` where writing is off)."""
+    """The device is full: make room, and try again (`Db.resume` if writing is off)."""
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -26,7 +26,7 @@ class NotSupportedError(Error):
 
 
 class ClosedError(Error, RuntimeError):
-    """It was closed or dropped, or this is a forked child."""
+    """The object was closed or dropped, or this is a forked child."""
 
 
 class ReadOnlyError(Error):
@@ -34,15 +34,15 @@ class ReadOnlyError(Error):
 
 
 class BusyError(Error):
-    """Somebody else holds it: try later."""
+    """Another process or call holds it: try later."""
 
 
 class OutcomeUnknownError(Error):
-    """Whether the write is there is not known until writing is on again."""
+    """Whether the write took effect is not known until writing is on again."""
 
 
 class ConflictError(Error):
-    """Somebody has written what the transaction read: run it again, as `Db.transact` does."""
+    """Another writer changed data that the transaction read: run it again, as `Db.transact` does."""
 
 
 class MergeRefusedError(Error):

@@ -1,7 +1,7 @@
 """plyvel's interface on Windrow: `import windrow.plyvel as plyvel`.
 
-What is different: a database is Windrow's and not LevelDB's (`windrow import --from leveldb` reads those), filters are
-Windrow's whatever is asked, Snappy is LZ4, a write buffer and a cache become one budget of memory, and keys have
+Differences: a database is Windrow's and not LevelDB's (`windrow load --from leveldb` reads those), filters are
+Windrow's, whichever are asked for, Snappy is LZ4, a write buffer and a cache become one budget of memory, and keys have
 65,535 bytes at most.
 """
 
@@ -37,7 +37,7 @@ class IteratorInvalidError(Error):
 
 
 def _raised(error):
-    """The exception of plyvel's for one of Windrow's."""
+    """Returns plyvel's exception for one of Windrow's."""
     if isinstance(error, errors.ClosedError):
         return RuntimeError("Database is closed")
     if isinstance(error, OSError):
@@ -133,7 +133,7 @@ def _options(
 
 
 class _Reads:
-    """The reads that a database, a snapshot and one of a prefix share."""
+    """The reads that databases, snapshots and prefixed databases share."""
 
     def __iter__(self):
         return self.iterator()
@@ -203,7 +203,7 @@ class DB(_Reads):
                 native.close()
 
     def __del__(self):
-        # An iterator that is left goes on reading; the last of them ends the database.
+        # Remaining iterators go on reading; the last one closes the database.
         self._native = None
 
     def _opened(self):
@@ -408,13 +408,13 @@ class WriteBatch:
 
 
 def _behind(prefix):
-    """The first key behind all that begin with the prefix; None if there is none."""
+    """Returns the first key after all keys with the prefix; None if there is none."""
     short = prefix.rstrip(b"\xff")
     return short[:-1] + bytes([short[-1] + 1]) if short else None
 
 
 class _Bounds:
-    """From which key to before which an iterator goes, with the prefix of its database."""
+    """The range of an iterator, with the prefix of its database."""
 
     def __init__(self, db_prefix, start, stop, include_start, include_stop, prefix):
         if prefix is not None:
@@ -432,7 +432,7 @@ class _Bounds:
             _is_bytes(start, "start")
 
     def resolved(self, db, snapshot):
-        """The same as one key that is the first, and one that is the first behind."""
+        """Returns the range as its first key, and the first key after it."""
         native, compare = db._opened(), db._compare
         lower, upper = self.lower, self.upper
         if compare is None:
@@ -445,7 +445,7 @@ class _Bounds:
             return cursor.key
 
         if self.skip_lower:
-            # Where nothing is behind it, the range is empty.
+            # If no key is after it, the range is empty.
             start, lower = lower, behind(lower)
             if lower is None:
                 return start, start
@@ -464,7 +464,7 @@ class _Closing:
         reads._watch(self)
 
     def close(self):
-        # A call that another thread is in the middle of ends by itself.
+        # A running call of another thread ends by itself.
         self._native = self._snapshot = self._cursor = self._ahead = None
 
     def _open(self):
@@ -483,8 +483,8 @@ class _Closing:
 class Iterator(_Closing):
     """A place between two entries.
 
-    As long as it only goes on, an iterator of Windrow's reads ahead; where it turns or is moved, a cursor takes its
-    place, at the entry behind the gap (none: the gap is the last).
+    While it only goes on, an iterator of Windrow reads ahead. When it turns or is moved, a cursor replaces that
+    iterator, at the entry behind the gap (none: the gap is the last).
     """
 
     def __init__(self, reads, bounds, reverse, include_key, include_value, fill_cache):
@@ -528,7 +528,7 @@ class Iterator(_Closing):
         return self._forth() if self._reverse else self._back()
 
     def _turned(self, at_end=False):
-        """The cursor, in the place that the iterator which reads ahead has come to."""
+        """Returns the cursor, at the place that the iterator has reached."""
         native, cursor = self._open(), self._cursor
         if cursor is not None:
             return cursor
@@ -643,7 +643,7 @@ def repair_db(name, **options):
 
 
 def destroy_db(name):
-    """Removes a database. One that is not there is no error."""
+    """Removes a database. A missing one is no error."""
     path = _path(name)
     if os.path.lexists(path):
         with _translating:

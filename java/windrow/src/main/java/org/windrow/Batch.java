@@ -10,11 +10,11 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Operations on any keyspaces of a database that become visible, and durable, all or none: {@link Db#write}. It is
- * memory of Java's alone, and needs no close. For one thread at a time.
+ * Operations on any keyspaces of a database that become visible, and durable, all or none: {@link Db#write}. A batch is
+ * on Java's heap alone, and needs no close. For one thread at a time.
  *
- * <p>Owns: the form in which the library gets it. Never does: check a limit; the write does, and names the first one
- * that is broken.
+ * <p>Owns: its encoding for the library. Never does: check a limit; the write does, and names the first one that is
+ * exceeded.
  */
 public final class Batch {
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
@@ -44,7 +44,7 @@ public final class Batch {
         return add(PUT, keyspace, key, value, NO_TTL);
     }
 
-    /** Adds a put for a time. */
+    /** Adds a put with a time to live. */
     public Batch put(Keyspace keyspace, byte[] key, byte[] value, Duration ttl) {
         return add(PUT_TTL, keyspace, key, value, Keyspace.ttlMillis(ttl));
     }
@@ -54,7 +54,7 @@ public final class Batch {
         return add(DELETE, keyspace, key, NONE, NO_TTL);
     }
 
-    /** Adds a delete of a key that was put once since it was deleted last: it cancels exactly that put. */
+    /** Adds a delete of a key that was put only once since its last delete: it cancels exactly that put. */
     public Batch singleDelete(Keyspace keyspace, byte[] key) {
         return add(SINGLE_DELETE, keyspace, key, NONE, NO_TTL);
     }
@@ -64,7 +64,7 @@ public final class Batch {
         return add(DELETE_RANGE, keyspace, from, to, NO_TTL);
     }
 
-    /** Adds a delete of all keys that begin so. */
+    /** Adds a delete of all keys with a prefix. */
     public Batch deletePrefix(Keyspace keyspace, byte[] prefix) {
         return add(DELETE_PREFIX, keyspace, prefix, NONE, NO_TTL);
     }
@@ -74,7 +74,7 @@ public final class Batch {
         return add(MERGE, keyspace, key, operand, NO_TTL);
     }
 
-    /** Adds an operand for a time. */
+    /** Adds an operand with a time to live. */
     public Batch merge(Keyspace keyspace, byte[] key, byte[] operand, Duration ttl) {
         return add(MERGE_TTL, keyspace, key, operand, Keyspace.ttlMillis(ttl));
     }
@@ -100,7 +100,7 @@ public final class Batch {
         return this;
     }
 
-    /** Batches are of one keyspace or of few. */
+    /** A linear search: a batch has one keyspace or few. */
     private int place(Keyspace keyspace) {
         for (int i = keyspaces.size() - 1; i >= 0; i--) {
             if (keyspaces.get(i) == keyspace) {
@@ -118,17 +118,17 @@ public final class Batch {
         }
     }
 
-    /** How many operations there are. */
+    /** The number of operations. */
     public int size() {
         return count;
     }
 
-    /** How many bytes they take. */
+    /** The bytes of the operations. */
     public int byteSize() {
         return length;
     }
 
-    /** Forgets all operations, to be filled again. */
+    /** Removes all operations, so that it can be filled again. */
     public void clear() {
         length = 0;
         count = 0;
@@ -142,7 +142,7 @@ public final class Batch {
         return operations;
     }
 
-    /** Handles of the keyspaces, in the order in which operations name them; with them, what keeps them open. */
+    /** The keyspaces' handles, in the order of the numbers in operations; {@link #owners} keeps them open. */
     long[] handles() {
         return keyspaces.stream().mapToLong(keyspace -> keyspace.handle).toArray();
     }

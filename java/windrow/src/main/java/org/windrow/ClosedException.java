@@ -1,6 +1,6 @@
 package org.windrow;
 
-/** What was used is closed, or was dropped. */
+/** The object in use is closed, or was dropped. */
 public class ClosedException extends IllegalStateException {
     private static final long serialVersionUID = 1L;
 

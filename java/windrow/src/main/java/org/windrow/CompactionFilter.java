@@ -1,11 +1,11 @@
 package org.windrow;
 
 /**
- * Looks at the values that merges in the background write; registered by {@link Options#compactionFilter}. Called from
- * any thread. One that throws keeps the entry.
+ * Sees the values that background merges write; registered by {@link Options#compactionFilter}. Called from any
+ * thread. If it throws, the entry is kept.
  */
 @FunctionalInterface
 public interface CompactionFilter {
-    /** The value as it is to keep the entry, another one to change it, null to drop it. */
+    /** Returns the same value to keep the entry, another one to change it, null to drop it. */
     byte[] filter(int level, byte[] key, byte[] value);
 }

@@ -1,6 +1,6 @@
 package org.windrow;
 
-/** Somebody has written what a transaction read: run it again, as {@link Db#transact} does. */
+/** Another writer changed data that a transaction read: run it again, as {@link Db#transact} does. */
 public class ConflictException extends WindrowException {
     private static final long serialVersionUID = 1L;
 

@@ -6,14 +6,14 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 
 /**
- * A position among the entries of a keyspace, moved by hand, which shows the moment at which it was made, or of the
+ * A position among the entries of a keyspace, moved by hand. It shows the moment at which it was made, or that of the
  * last {@link #refresh}. For one thread at a time.
  */
 public final class Cursor extends Handle {
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
     private static final int LENGTHS_BYTES = 8;
 
-    /** Null at no entry. */
+    /** Null if it is at no entry. */
     private byte[] entry;
 
     Cursor(long handle) {
@@ -26,37 +26,37 @@ public final class Cursor extends Handle {
         return entry != null;
     }
 
-    /** To the first entry. Whether there is one, as of all moves. */
+    /** Moves to the first entry. Like all moves, it returns whether there is one. */
     public boolean seekFirst() {
         return move(0, null);
     }
 
-    /** To the last entry. */
+    /** Moves to the last entry. */
     public boolean seekLast() {
         return move(1, null);
     }
 
-    /** To the first entry at a key or behind it. */
+    /** Moves to the first entry at a key or after it. */
     public boolean seek(byte[] to) {
         return move(2, to);
     }
 
-    /** To the last entry before a key. */
+    /** Moves to the last entry before a key. */
     public boolean seekBefore(byte[] to) {
         return move(3, to);
     }
 
-    /** To the next entry. */
+    /** Moves to the next entry. */
     public boolean next() {
         return move(4, null);
     }
 
-    /** To the entry before. */
+    /** Moves to the previous entry. */
     public boolean prev() {
         return move(5, null);
     }
 
-    /** To the newest state, at the same key or the one behind it. */
+    /** Moves to the newest state, at the same key or the one after it. */
     public boolean refresh() {
         return move(6, null);
     }
@@ -66,12 +66,12 @@ public final class Cursor extends Handle {
         return entry != null;
     }
 
-    /** The key that it is at. */
+    /** The key at its position. */
     public byte[] key() {
         return Arrays.copyOfRange(at(), LENGTHS_BYTES, LENGTHS_BYTES + keyLength());
     }
 
-    /** The value that it is at. */
+    /** The value at its position. */
     public byte[] value() {
         return Arrays.copyOfRange(at(), LENGTHS_BYTES + keyLength(), entry.length);
     }

@@ -16,7 +16,7 @@ import java.util.function.Function;
  * }</pre>
  */
 public final class Db extends Keyspace {
-    /** Runs of {@link #transact} before it gives up. */
+    /** Attempts of {@link #transact} before it gives up. */
     private static final int ATTEMPTS_MAX = 100;
 
     private final long database;
@@ -28,7 +28,7 @@ public final class Db extends Keyspace {
         this.cleanable = whenForgotten(this, database, Native::freeDatabase);
     }
 
-    /** Opens the database in a directory, which is made where there is none. */
+    /** Opens the database in a directory, and makes both if they do not exist. */
     public static Db open(Path path) {
         return open(path, new Options());
     }
@@ -52,18 +52,18 @@ public final class Db extends Keyspace {
 
     // ---- keyspaces
 
-    /** The keyspace of that name, made where there is none. */
+    /** The keyspace of that name, made if there is none. */
     public Keyspace keyspace(String name) {
         return keyspace(name, new KeyspaceOptions());
     }
 
-    /** The keyspace of that name, made with these options where there is none; settings are stored with it. */
+    /** The keyspace of that name, made with these options if there is none; settings are stored with it. */
     public Keyspace keyspace(String name, KeyspaceOptions options) {
         Objects.requireNonNull(name, "the name is null");
         return new Keyspace(Native.keyspace(this, database, name, options.words()));
     }
 
-    /** The keyspace of that name; null where there is none. */
+    /** The keyspace of that name; null if there is none. */
     public Keyspace findKeyspace(String name) {
         long found = Native.findKeyspace(this, database, Objects.requireNonNull(name, "the name is null"));
         return found == 0 ? null : new Keyspace(found);
@@ -74,25 +74,25 @@ public final class Db extends Keyspace {
         return List.of(Native.keyspaces(this, database));
     }
 
-    /** Drops a keyspace with all that is in it. */
+    /** Drops a keyspace with all its data. */
     public void dropKeyspace(String name) {
         Native.dropKeyspace(this, database, Objects.requireNonNull(name, "the name is null"));
     }
 
-    // ---- writes of many, and moments
+    // ---- batches, snapshots, transactions
 
-    /** Writes a batch: all of its operations or none. The sequence number of the last one. */
+    /** Writes a batch: all of its operations or none. Returns the sequence number of the last one. */
     public long write(Batch batch) {
         return write(batch, false);
     }
 
-    /** The same; {@code sync}: it is on the device when the call returns. */
+    /** The same; with {@code sync} it is on the device when the call returns. */
     public long write(Batch batch, boolean sync) {
         return Native.write(
                 batch.owners(this), database, batch.operations(), batch.byteSize(), batch.handles(), sync);
     }
 
-    /** All keyspaces as they are now. */
+    /** A snapshot: all keyspaces as they are now. */
     public Snapshot snapshot() {
         return new Snapshot(Native.snapshot(this, database));
     }
@@ -103,12 +103,12 @@ public final class Db extends Keyspace {
                 this, database, options.pessimistic(), options.lockTimeout().toMillis()));
     }
 
-    /** Runs a transaction and commits it; where it conflicts, again. What it returns. */
+    /** Runs a transaction and commits it; again after a conflict. Returns the result of {@code work}. */
     public <T> T transact(Function<Transaction, T> work) {
         return transact(TransactionOptions.OPTIMISTIC, work);
     }
 
-    /** The same, with options. An exception of the work's ends it, and nothing is written. */
+    /** The same, with options. An exception of {@code work} ends it, and nothing is written. */
     public <T> T transact(TransactionOptions options, Function<Transaction, T> work) {
         for (int attempt = 1;; attempt++) {
             try (Transaction transaction = transaction(options)) {
@@ -125,7 +125,7 @@ public final class Db extends Keyspace {
 
     // ---- the database
 
-    /** Makes everything that was written durable. */
+    /** Makes all writes so far durable. */
     public void sync() {
         Native.sync(this, database);
     }
@@ -136,22 +136,22 @@ public final class Db extends Keyspace {
         Native.flush(this, database);
     }
 
-    /** Merges all keyspaces down to their last levels, and waits for it. */
+    /** Merges all keyspaces down to their last levels, and returns when that is done. */
     public void compactAll() {
         Native.compactAll(this, database);
     }
 
-    /** Waits until nothing is left to be flushed or merged. */
+    /** Waits until no flush or merge is due. */
     public void waitIdle() {
         Native.waitIdle(this, database);
     }
 
-    /** Makes a copy of the database as it is now in a directory that is empty or not there. */
+    /** Makes a copy of the database as it is now, in a directory that is empty or does not exist. */
     public void checkpoint(Path path) {
         Native.checkpoint(this, database, path.toString());
     }
 
-    /** Checks every checksum. What is wrong. */
+    /** Checks every checksum. Returns the problems. */
     public List<String> verify() {
         return List.of(Native.verify(this, database));
     }
@@ -171,7 +171,7 @@ public final class Db extends Keyspace {
         return new Stats(Native.statsRows(this, database));
     }
 
-    /** The same as a table for people. */
+    /** The same as a readable table. */
     public String statsText() {
         return Native.stats(this, database, false);
     }
@@ -181,15 +181,15 @@ public final class Db extends Keyspace {
         return Native.stats(this, database, true);
     }
 
-    /** For tests: a panic of the library's. */
+    /** For tests: makes the library panic. */
     void panic() {
         Native.panic(this, database);
     }
 
     /**
-     * Flushes, makes everything durable, and frees the directory. Keyspaces and transactions raise
-     * {@link ClosedException} from then on; iterators, cursors and snapshots that are open stay readable. A second
-     * time it does nothing.
+     * Flushes, makes everything durable, and frees the directory. Keyspaces and transactions throw
+     * {@link ClosedException} from then on; open iterators, cursors and snapshots stay readable. A second call does
+     * nothing.
      */
     @Override
     public void close() {

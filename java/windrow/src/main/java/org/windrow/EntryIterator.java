@@ -10,10 +10,10 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /**
- * Entries of a scan, which shows the moment at which it was begun. For one thread at a time. At its end it is closed.
+ * Entries of a scan, as of the moment at which it was begun. For one thread at a time. It closes itself at its end.
  *
- * <p>The library gives them in chunks of many, since a call costs more than an entry; a scan that is over in its first
- * chunk has nothing to be closed.
+ * <p>The library returns entries in chunks, since a call costs more than an entry; a scan that ends in its first chunk
+ * has nothing to close.
  *
  * <p>Owns: the position in a chunk. Never does: read further than the next chunk.
  */
@@ -25,7 +25,7 @@ public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
     private static final int LENGTHS_BYTES = 8;
 
     private byte[] chunk;
-    /** 0 where no chunk follows. */
+    /** 0 if no chunk follows. */
     private long scan;
     private int next = NUMBER_BYTES;
     private int key;
@@ -68,8 +68,8 @@ public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
     }
 
     /**
-     * Goes to the next entry, without making objects of it: {@link #key} and {@link #value}, or the buffers, have it
-     * until the next move.
+     * Goes to the next entry without making objects: {@link #key} and {@link #value}, or the buffers, return it until
+     * the next move.
      *
      * @return whether there is one
      */
@@ -96,13 +96,13 @@ public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
         return Arrays.copyOfRange(chunk, key + keyLength, key + keyLength + valueLength);
     }
 
-    /** The key where it is: a view that stays as it is. */
+    /** A view of the key, which stays valid. */
     public ByteBuffer keyBuffer() {
         check();
         return ByteBuffer.wrap(chunk, key, keyLength).slice().asReadOnlyBuffer();
     }
 
-    /** The value where it is: a view that stays as it is. */
+    /** A view of the value, which stays valid. */
     public ByteBuffer valueBuffer() {
         check();
         return ByteBuffer.wrap(chunk, key + keyLength, valueLength).slice().asReadOnlyBuffer();
@@ -126,7 +126,7 @@ public final class EntryIterator implements Iterator<Entry>, AutoCloseable {
         return new Entry(key(), value());
     }
 
-    /** Closes it; a second time it does nothing. */
+    /** Closes it. A second call does nothing. */
     @Override
     public void close() {
         closed = true;

@@ -3,7 +3,7 @@ package org.windrow;
 import java.nio.file.Path;
 import java.time.Duration;
 
-/** A database that another process has open, at a moment of its own. */
+/** A read-only view of a database that another process has open, as of its last refresh. */
 public final class Follower extends Handle {
     private Follower(long handle) {
         super(handle, Native::freeFollower);
@@ -15,17 +15,17 @@ public final class Follower extends Handle {
                 options.names(), options.components()));
     }
 
-    /** The database as of the last refresh, for reading; it stays as it is. */
+    /** The database as of the last refresh, for reading; the result does not change later. */
     public Db db() {
         return new Db(Native.followed(this, handle));
     }
 
-    /** Reads what was written since. Whether something was. */
+    /** Reads the writes since the last refresh; returns whether there were any. */
     public boolean refresh() {
         return Native.refresh(this, handle);
     }
 
-    /** Refreshes in the background every so often; zero: not any more. */
+    /** Refreshes in the background at this interval; zero stops it. */
     public void refreshEvery(Duration interval) {
         Native.refreshEvery(this, handle, interval.toMillis());
     }

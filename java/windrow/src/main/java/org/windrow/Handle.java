@@ -4,8 +4,8 @@ import java.lang.ref.Cleaner;
 import java.util.function.LongConsumer;
 
 /**
- * Something of the library's that is to be closed. What is forgotten instead is closed some time after it was
- * collected: memory and files that it holds stay until then.
+ * An object of the library that must be closed. One that is not is closed some time after it was collected; until then
+ * it holds its memory and files.
  *
  * <p>Owns: the number, and its end. Never does: check whether it is closed; the library does, on every call.
  */
@@ -20,13 +20,13 @@ abstract class Handle implements AutoCloseable {
         this.cleanable = whenForgotten(this, handle, free);
     }
 
-    /** Frees a handle once: when {@code clean} is called, or the owner was collected. */
+    /** Frees a handle once: when {@code clean} is called, or after the owner was collected. */
     static Cleaner.Cleanable whenForgotten(Object owner, long handle, LongConsumer free) {
         // Not a lambda in the caller: it would keep the owner alive.
         return CLEANER.register(owner, () -> free.accept(handle));
     }
 
-    /** Closes it; a second time it does nothing. Calls raise {@link ClosedException} from then on. */
+    /** Closes it. A second call does nothing; other calls throw {@link ClosedException} from then on. */
     @Override
     public void close() {
         cleanable.clean();

@@ -9,8 +9,8 @@ import java.util.Objects;
  * Takes entries in ascending order of their keys, and adds them to a keyspace at once. Closed without
  * {@link #finish}, it leaves nothing. For one thread at a time.
  *
- * <p>Entries go to the library in chunks: an exception may be about an entry before. Nothing of the ingestion is added
- * then.
+ * <p>Entries go to the library in chunks: an exception may be about an earlier entry. After one, nothing of the
+ * ingestion is added.
  */
 public final class Ingest extends Handle {
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
@@ -25,7 +25,7 @@ public final class Ingest extends Handle {
         this.keyspace = keyspace;
     }
 
-    /** Adds an entry, whose key is behind those before. */
+    /** Adds an entry; its key must be greater than the keys before. */
     public void put(byte[] key, byte[] value) {
         Objects.requireNonNull(key, "the key is null");
         Objects.requireNonNull(value, "the value is null");
@@ -52,7 +52,7 @@ public final class Ingest extends Handle {
     /**
      * Makes all of it durable and visible, at one moment, and closes it.
      *
-     * @return how many entries
+     * @return the number of entries
      */
     public long finish() {
         try (this) {

@@ -12,10 +12,10 @@ import java.util.function.UnaryOperator;
 /**
  * An ordered map from keys to values: a tree of its own in a database. Any number of threads may use it at once.
  *
- * <p>It keeps its database open until both are closed, but for {@link Db#close}, which closes it for all.
+ * <p>It keeps its database open until both are closed; but {@link Db#close} closes the database for all handles.
  */
 public class Keyspace extends Handle {
-    /** {@link #get(ByteBuffer, ByteBuffer)} where there is no such key. */
+    /** The result of {@link #get(ByteBuffer, ByteBuffer)} if there is no such key. */
     public static final int NOT_FOUND = -1;
 
     /** The keyspace's own time to live, or none. */
@@ -29,20 +29,21 @@ public class Keyspace extends Handle {
 
     // ---- reads
 
-    /** The value of a key; null where there is none. */
+    /** The value of a key; null if there is none. */
     public byte[] get(byte[] key) {
         return Native.get(this, handle, key);
     }
 
-    /** The value of a key as a snapshot sees it; null where there is none. */
+    /** The value of a key as a snapshot sees it; null if there is none. */
     public byte[] get(Snapshot snapshot, byte[] key) {
         return Native.getAt(new Object[] {this, snapshot}, handle, snapshot.handle, key);
     }
 
     /**
-     * Reads a value into a direct buffer, for a key in a direct buffer: nothing is allocated. What is between the
-     * key's position and its limit is the key. The value is at the other's position, whose limit is set behind it.
-     * Where it is longer than there is room, that much is read. No other thread may change the buffers meanwhile.
+     * Reads a value into a direct buffer, for a key in a direct buffer: nothing is allocated. The key is the bytes
+     * between its buffer's position and limit. The value is put at the other buffer's position, whose limit is set
+     * behind it. Of a value that is too long, the part that fits is read. No other thread may change the buffers
+     * meanwhile.
      *
      * @return the length of the value, or {@link #NOT_FOUND}
      */
@@ -60,19 +61,19 @@ public class Keyspace extends Handle {
         return length;
     }
 
-    /** A buffer whose memory is freed, as that of an arena, raises what it raises here, and is not read. */
+    /** If a buffer's memory was freed, as by an arena, this throws the buffer's own exception, before a read. */
     private static void check(ByteBuffer buffer) {
         if (buffer.hasRemaining()) {
             buffer.get(buffer.position());
         }
     }
 
-    /** Whether there is such a key. */
+    /** Whether the key is there. */
     public boolean containsKey(byte[] key) {
         return Native.contains(this, handle, key);
     }
 
-    /** The values of some keys, null where there is none. */
+    /** The values of some keys, null for absent ones. */
     public List<byte[]> getAll(List<byte[]> keys) {
         return Arrays.asList(Native.getAll(this, handle, 0, keys.toArray(new byte[0][])));
     }
@@ -93,12 +94,12 @@ public class Keyspace extends Handle {
         return end(true, false);
     }
 
-    /** Takes the first entry out; null if there is none. */
+    /** Removes and returns the first entry; null if there is none. */
     public Entry popFirst() {
         return end(false, true);
     }
 
-    /** Takes the last entry out; null if there is none. */
+    /** Removes and returns the last entry; null if there is none. */
     public Entry popLast() {
         return end(true, true);
     }
@@ -108,7 +109,7 @@ public class Keyspace extends Handle {
         return entry == null ? null : new Entry(entry[0], entry[1]);
     }
 
-    /** How long a key is there for: empty if there is none, {@link Long#MAX_VALUE} seconds if it never expires. */
+    /** The time until a key expires: empty if it is absent, {@link Long#MAX_VALUE} seconds if it never expires. */
     public Optional<Duration> ttl(byte[] key) {
         long millis = Native.ttl(this, handle, key);
         if (millis == TTL_NO_KEY) {
@@ -117,12 +118,12 @@ public class Keyspace extends Handle {
         return Optional.of(millis < 0 ? Duration.ofSeconds(Long.MAX_VALUE) : Duration.ofMillis(millis));
     }
 
-    /** Says what is scanned; its iterator begins. */
+    /** A scan, to be given a range and options; its iterator begins it. */
     public Scan scan() {
         return new Scan(this);
     }
 
-    /** All entries whose keys begin so. */
+    /** All entries whose keys have this prefix. */
     public EntryIterator prefix(byte[] prefix) {
         return scan().prefix(prefix).iterator();
     }
@@ -132,34 +133,34 @@ public class Keyspace extends Handle {
         return scan().from(from).to(to).iterator();
     }
 
-    /** A cursor over all entries, at none yet. */
+    /** A cursor over all entries, at no entry yet. */
     public Cursor cursor() {
         return scan().cursor();
     }
 
-    /** How many keys there are from one to before another (null: no bound), counted one by one. */
+    /** The number of keys from one to before another (null: no bound), counted one by one. */
     public long count(byte[] from, byte[] to) {
         return Native.count(this, handle, from, to);
     }
 
-    /** About how many keys there are. */
+    /** The approximate number of keys. */
     public long approximateCount() {
         return Native.approximateCount(this, handle);
     }
 
-    /** About how many bytes of tables and memtables the keys from one to before another take. */
+    /** The approximate bytes in tables and memtables of the keys from one to before another. */
     public long approximateBytes(byte[] from, byte[] to) {
         return Native.approximateBytes(this, handle, from, to);
     }
 
     // ---- writes
 
-    /** Puts. It survives the end of the process; of the machine: see {@link #synced}. */
+    /** Puts. The put survives the end of the process; for loss of power see {@link #synced}. */
     public void put(byte[] key, byte[] value) {
         Native.put(this, handle, key, value, OWN_TTL);
     }
 
-    /** Puts for a time. */
+    /** Puts with a time to live. */
     public void put(byte[] key, byte[] value, Duration ttl) {
         Native.put(this, handle, key, value, ttlMillis(ttl));
     }
@@ -171,7 +172,7 @@ public class Keyspace extends Handle {
         return ttl.toMillis();
     }
 
-    /** Puts what is between the positions of two direct buffers and their limits, which stay as they are. */
+    /** Puts the bytes between the positions and limits of two direct buffers, which it does not move. */
     public void put(ByteBuffer key, ByteBuffer value) {
         check(key);
         check(value);
@@ -194,22 +195,22 @@ public class Keyspace extends Handle {
         Native.merge(this, handle, key, operand);
     }
 
-    /** Puts a value, or deletes (null), if the key has another one, or none (null). Whether it has. */
+    /** Puts a value (null: deletes) if the key has the expected value (null: is absent); returns whether it did. */
     public boolean compareAndSet(byte[] key, byte[] expected, byte[] value) {
         return Native.compareAndSet(this, handle, key, expected, value);
     }
 
-    /** Puts where there is nothing; what there is, or null. */
+    /** Puts if the key is absent; returns the value that is there, or null. */
     public byte[] putIfAbsent(byte[] key, byte[] value) {
         return Native.putIfAbsent(this, handle, key, value);
     }
 
-    /** Deletes; what was there, or null. */
+    /** Deletes; returns the value before, or null. */
     public byte[] remove(byte[] key) {
         return Native.remove(this, handle, key);
     }
 
-    /** Changes a value (null: none) in one step; called again where others changed it meanwhile. The new value. */
+    /** Changes a value (null: none) atomically; the function is called again on conflict. Returns the new value. */
     public byte[] update(byte[] key, UnaryOperator<byte[]> change) {
         while (true) {
             byte[] before = get(key);
@@ -225,14 +226,14 @@ public class Keyspace extends Handle {
         Native.clear(this, handle);
     }
 
-    /** Takes sorted entries, and adds them at once when it is finished: far faster than puts. */
+    /** An ingestion: takes sorted entries, and adds them all when it is finished; far faster than puts. */
     public Ingest ingest() {
         return new Ingest(this, Native.ingest(this, handle));
     }
 
     // ---- the keyspace
 
-    /** The same keyspace, by a handle whose writes are on the device when they return. */
+    /** A handle of the same keyspace whose writes are on the device when they return. */
     public Keyspace synced() {
         return new Keyspace(Native.synced(this, handle));
     }
@@ -252,12 +253,12 @@ public class Keyspace extends Handle {
         Native.setPolicy(this, handle, Objects.requireNonNull(policy, "the policy is null"));
     }
 
-    /** Stores settings with the keyspace, in the place of all that it had, and applies them. */
+    /** Stores settings with the keyspace, instead of all earlier ones, and applies them. */
     public void configure(KeyspaceOptions options) {
         Native.configure(this, handle, options.words());
     }
 
-    /** Writes what is in memory to tables. */
+    /** Writes the memtables to tables. */
     public void flush() {
         Native.flushKeyspace(this, handle);
     }

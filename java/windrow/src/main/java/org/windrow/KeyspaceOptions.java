@@ -4,16 +4,16 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
-/** How a keyspace is made, and what it has of its own where a database has one setting for all. */
+/** Options of a new keyspace, and settings of its own in place of the database's. */
 public final class KeyspaceOptions {
     private final List<String> words = new ArrayList<>();
 
-    /** Its order, by the name of {@link Options#comparator}; when it is made. */
+    /** Its comparator, by the name of {@link Options#comparator}; only when it is made. */
     public KeyspaceOptions comparator(String name) {
         return add("comparator", name);
     }
 
-    /** Its merge operator, by the name of {@link Options#mergeOperator} or a built-in one; when it is made. */
+    /** Its merge operator, by the name of {@link Options#mergeOperator} or a built-in one; only when it is made. */
     public KeyspaceOptions mergeOperator(String name) {
         return add("merge_operator", name);
     }
@@ -28,7 +28,7 @@ public final class KeyspaceOptions {
         return add("compression", codecs);
     }
 
-    /** How long what is put is there for, where the put does not say. */
+    /** The time to live of puts that have none of their own. */
     public KeyspaceOptions ttl(Duration ttl) {
         return add("ttl_ms", Long.toString(ttl.toMillis()));
     }

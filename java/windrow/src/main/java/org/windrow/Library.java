@@ -7,13 +7,13 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
 /**
- * Loads the native library, which is in the jar: the system's loader takes files alone, so that it is written to one,
- * and the file removed as soon as it is loaded.
+ * Loads the native library, which is in the jar. The system's loader takes only files, so the library is written to
+ * one, which is removed as soon as it is loaded.
  *
  * <p>Owns: where the library comes from. Never does: call it.
  */
 final class Library {
-    /** A library to load in the place of the jar's. */
+    /** The property with the path of a library to load instead of the jar's. */
     private static final String PATH = "org.windrow.library.path";
 
     private Library() {}
@@ -45,7 +45,7 @@ final class Library {
         } catch (UnsatisfiedLinkError e) {
             throw refused(e);
         } finally {
-            // What is loaded stays, with or without a name.
+            // A loaded library stays, with or without its file.
             Files.deleteIfExists(file);
         }
     }

@@ -1,11 +1,11 @@
 package org.windrow;
 
 /**
- * The library, method by method. Handles are numbers that the library looks up: one that is closed, or never was, is
- * an exception there. The object that owns a handle is an argument, so that it is not collected, and its handle
+ * The library, method by method. Handles are numbers that the library looks up: it throws for one that is closed, or
+ * never existed. The object that owns a handle is an argument, so that it is not collected, and its handle
  * closed, while the method runs.
  *
- * <p>Owns: what is native. Never does: check an argument; the library does.
+ * <p>Owns: the native methods. Never does: check an argument; the library does.
  */
 final class Native {
     static {

@@ -5,10 +5,10 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /**
- * How a database is opened. Settings go by their names, those of the page "Options"; the library knows them, and says
- * what is wrong with one when it opens.
+ * Options of an open. Settings have the names of the page "Options"; the library knows them, and reports a wrong one at
+ * the open.
  *
- * <p>Owns: the form in which the library gets them. Never does: know a setting.
+ * <p>Owns: their encoding for the library. Never does: know a setting.
  */
 public final class Options {
     private static final int CREATE_IF_MISSING = 1;
@@ -28,12 +28,12 @@ public final class Options {
         return this;
     }
 
-    /** Memory of the database in all. */
+    /** The memory budget of the database. */
     public Options memoryBytes(long bytes) {
         return set("memory_bytes", Long.toString(bytes));
     }
 
-    /** Whether the database is made where there is none (default: yes). */
+    /** Whether the database is made if there is none (default: yes). */
     public Options createIfMissing(boolean create) {
         return flag(CREATE_IF_MISSING, create);
     }
@@ -48,13 +48,13 @@ public final class Options {
         return flag(READ_ONLY, only);
     }
 
-    /** Order and merge operator of the default keyspace, when the database is made, and settings of its own. */
+    /** Comparator and merge operator of the default keyspace of a new database, and settings of its own. */
     public Options defaultKeyspace(KeyspaceOptions options) {
         defaultKeyspace = options;
         return this;
     }
 
-    /** Registers an order of keys. */
+    /** Registers a comparator. */
     public Options comparator(String name, KeyComparator comparator) {
         return component("comparator", name, comparator);
     }
@@ -69,7 +69,7 @@ public final class Options {
         return component("filter", keyspace, filter);
     }
 
-    /** Registers what is told of each event, in words, on the thread where it happens. */
+    /** Registers a listener, which gets the text of each event on the thread where it happens. */
     public Options listener(Consumer<String> listener) {
         return component("listener", "", listener);
     }

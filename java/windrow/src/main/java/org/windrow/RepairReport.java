@@ -2,7 +2,7 @@ package org.windrow;
 
 import java.util.List;
 
-/** What {@link Db#repair} did, and what was wrong. */
+/** The result of {@link Db#repair}: counts, and the problems that it found. */
 public record RepairReport(
         boolean lostSomething,
         long tablesKept,

@@ -1,8 +1,8 @@
 package org.windrow;
 
 /**
- * What of a keyspace is read, from which end: {@code for (Entry entry : keyspace.scan().prefix(key))}. An iterator that
- * comes to its end is closed by that; one that does not, close.
+ * The range and the direction of a scan: {@code for (Entry entry : keyspace.scan().prefix(key))}. An iterator closes
+ * itself at its end; close one that does not reach it.
  */
 public final class Scan implements Iterable<Entry> {
     static final int REVERSE = 1;
@@ -20,19 +20,19 @@ public final class Scan implements Iterable<Entry> {
         this.keyspace = keyspace;
     }
 
-    /** The first key that may be returned; null: from the first one on. */
+    /** The first key that may be returned; null: no bound. */
     public Scan from(byte[] key) {
         from = key;
         return this;
     }
 
-    /** The first key that is not returned any more; null: to the last one. */
+    /** The end of the range, which is not returned; null: no bound. */
     public Scan to(byte[] key) {
         to = key;
         return this;
     }
 
-    /** Keys that begin so. */
+    /** Only keys with this prefix. */
     public Scan prefix(byte[] prefix) {
         from = prefix;
         to = behind(prefix);
@@ -45,7 +45,7 @@ public final class Scan implements Iterable<Entry> {
         return this;
     }
 
-    /** The most entries that are returned, and read: spares reading ahead. A cursor takes no note of it. */
+    /** The most entries that are returned, and read: limits reading ahead. Cursors ignore it. */
     public Scan limit(int entries) {
         if (entries < 0) {
             throw new IllegalArgumentException("a limit of " + entries + " entries: leave it out for all");
@@ -54,19 +54,19 @@ public final class Scan implements Iterable<Entry> {
         return this;
     }
 
-    /** Keys with empty values: those are not read where that spares something. */
+    /** Keys with empty values; values are not read if that saves work. */
     public Scan keysOnly() {
         flags |= KEYS_ONLY;
         return this;
     }
 
-    /** For one pass over much data: blocks that are read are not kept in the block cache. */
+    /** For one pass over much data: the blocks that it reads are not kept in the block cache. */
     public Scan passCacheBy() {
         flags |= PASS_CACHE_BY;
         return this;
     }
 
-    /** The state that is read; without: the newest when the iterator begins. */
+    /** The state to read; by default the newest when the iterator begins. */
     public Scan at(Snapshot of) {
         snapshot = of;
         return this;
@@ -81,14 +81,14 @@ public final class Scan implements Iterable<Entry> {
         return new EntryIterator(chunk);
     }
 
-    /** A cursor over the same, at no entry yet. */
+    /** A cursor over the same range, at no entry yet. */
     public Cursor cursor() {
         Object owners = new Object[] {keyspace, snapshot};
         return new Cursor(Native.cursor(
                 owners, keyspace.handle, from, to, flags, snapshot == null ? 0 : snapshot.handle));
     }
 
-    /** The first key behind all that begin with a prefix; null where there is none. */
+    /** The first key after all keys with a prefix; null if there is none. */
     static byte[] behind(byte[] prefix) {
         for (int last = prefix.length - 1; last >= 0; last--) {
             if (prefix[last] != (byte) 0xff) {

@@ -4,7 +4,7 @@ import java.util.Collections;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
-/** What a database did since it was opened, and what it holds, by names such as {@code levels.0.bytes}. */
+/** Counters of a database since it was opened, and its sizes, by names such as {@code levels.0.bytes}. */
 public final class Stats {
     private final SortedMap<String, Number> values = new TreeMap<>();
 
@@ -21,7 +21,7 @@ public final class Stats {
         return Collections.unmodifiableSortedMap(values);
     }
 
-    /** One of them; 0 where there is none of that name, as of a level that there is not yet. */
+    /** One of them; 0 if there is none of that name, as for a level that does not exist yet. */
     public long count(String name) {
         Number value = values.get(name);
         return value == null ? 0 : value.longValue();

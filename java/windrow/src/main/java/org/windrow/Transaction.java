@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Reads and writes that take effect at one moment, as if nobody else had been there, or not at all. It sees the moment
- * at which it was begun, and its own writes. Closed without {@link #commit}, it has done nothing. For one thread at a
- * time. {@link Db#transact} runs one again where it conflicts.
+ * Reads and writes that take effect at one moment, as if there were no other writers, or not at all. It sees the moment
+ * at which it was begun, and its own writes. Closed without {@link #commit}, it has no effect. For one thread at a
+ * time. {@link Db#transact} runs a transaction again after a conflict.
  */
 public final class Transaction extends Handle {
     private static final int NO_LOCK = 0;
@@ -25,17 +25,17 @@ public final class Transaction extends Handle {
         return new Object[] {this, db, keyspace};
     }
 
-    /** The value of a key; null where there is none. */
+    /** The value of a key; null if there is none. */
     public byte[] get(Keyspace keyspace, byte[] key) {
         return Native.transactionGet(owners(keyspace), handle, keyspace.handle, key, NO_LOCK);
     }
 
-    /** The value of a key, which is locked until the end: others that ask for it wait. */
+    /** The value of a key, which is locked until the end: other transactions that lock it wait. */
     public byte[] getForUpdate(Keyspace keyspace, byte[] key) {
         return Native.transactionGet(owners(keyspace), handle, keyspace.handle, key, FOR_UPDATE);
     }
 
-    /** The value of a key, which others may read but not write until the end. */
+    /** The value of a key, which other transactions may read but not write until the end. */
     public byte[] getForShare(Keyspace keyspace, byte[] key) {
         return Native.transactionGet(owners(keyspace), handle, keyspace.handle, key, FOR_SHARE);
     }
@@ -54,7 +54,7 @@ public final class Transaction extends Handle {
         write(Batch.PUT, keyspace, key, value, Keyspace.OWN_TTL);
     }
 
-    /** Puts for a time. */
+    /** Puts with a time to live. */
     public void put(Keyspace keyspace, byte[] key, byte[] value, Duration ttl) {
         write(Batch.PUT_TTL, keyspace, key, value, Keyspace.ttlMillis(ttl));
     }
@@ -79,22 +79,22 @@ public final class Transaction extends Handle {
         Native.transactionWrite(owners(keyspace), handle, operation, keyspace.handle, key, value, ttlMillis);
     }
 
-    /** Marks a point to which {@link #rollbackToSavepoint} goes back. They nest. */
+    /** Sets a savepoint, to which {@link #rollbackToSavepoint} goes back. Savepoints nest. */
     public void savepoint() {
         Native.savepoint(this, handle);
     }
 
-    /** Forgets what was written since the last mark, and the mark. */
+    /** Drops the writes since the last savepoint, and the savepoint. */
     public void rollbackToSavepoint() {
         Native.rollbackToSavepoint(this, handle);
     }
 
-    /** Writes it all, or raises and writes nothing ({@link ConflictException}: run it again). It has ended then. */
+    /** Writes all, or throws and writes nothing ({@link ConflictException}: run it again). It has ended in any case. */
     public void commit() {
         commit(false);
     }
 
-    /** The same; {@code sync}: it is on the device when the call returns. */
+    /** The same; with {@code sync} it is on the device when the call returns. */
     public void commit(boolean sync) {
         try (this) {
             Native.commit(this, handle, sync);

@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /**
- * What the library calls: on the thread of a caller, or on one of its own. An exception goes back to it, which keeps
- * it as the cause of the exception that its own caller sees.
+ * The methods that the library calls, on the thread of a caller or on one of its own. It keeps an exception of them as
+ * the cause of the exception that its own caller sees.
  *
  * <p>Owns: which exception an error is, and in which form answers go back. Never does: call the library.
  */
@@ -84,7 +84,7 @@ final class Upcalls {
         return 0;
     }
 
-    /** Work in the background has no caller that could see an exception, and goes on without an answer. */
+    /** Logs an exception: background work has no caller that could see it, and goes on without an answer. */
     private static void note(String what, Throwable thrown) {
         LOG.log(System.Logger.Level.WARNING, what + " threw", thrown);
     }

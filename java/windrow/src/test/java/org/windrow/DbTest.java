@@ -372,7 +372,7 @@ class DbTest {
         assertTrue(report.lostSomething() && !report.problems().isEmpty(), report::toString);
     }
 
-    /** The longest of all; "bad" fits nothing. */
+    /** Merges to the longest operand; "bad" fits nothing. */
     private static final class Longest implements MergeOperator {
         @Override
         public byte[] fullMerge(byte[] key, byte[] base, List<byte[]> operands) {

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Handles that are closed, used after that, used by many threads, forgotten. */
+/** Handles that are closed, used after a close, used by many threads, or never closed. */
 class HandlesTest {
     @TempDir
     Path dir;
@@ -167,7 +167,7 @@ class HandlesTest {
         cursor.close();
     }
 
-    /** Runs the same with several threads until each has done it so often; what they threw. */
+    /** Runs the same work in several threads, each {@code times} times; returns their exceptions. */
     private static Queue<Throwable> inThreads(int threads, int times, Consumer<Integer> run) throws Exception {
         Queue<Throwable> thrown = new ConcurrentLinkedQueue<>();
         CountDownLatch ready = new CountDownLatch(threads);
@@ -298,7 +298,7 @@ class HandlesTest {
         try (Db db = open()) {
             db.keyspace("users").put(b("a"), b("1"));
             for (int i = 0; i < 2000; i++) {
-                // Nobody else holds the keyspace: only the call itself keeps it.
+                // The keyspace has no other owner: only the call itself keeps it.
                 assertEquals("1", s(db.keyspace("users").get(b("a"))));
                 if (i % 100 == 0) {
                     System.gc();

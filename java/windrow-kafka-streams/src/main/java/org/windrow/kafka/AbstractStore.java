@@ -24,22 +24,23 @@ import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
 import org.apache.kafka.streams.state.internals.StoreQueryUtils;
 
 /**
- * What all stores have in common: their table, and when its changes are committed.
+ * The common part of all stores: their table, and the times at which its changes are committed.
  *
- * <p>With at-least-once processing that is when Kafka says so, or the changes become many. With exactly-once processing
- * Kafka says nothing while a task runs, so the first write after a transaction's commit ({@link TaskCommits}) commits the
- * changes of that transaction, with the changelog's offset as of its end: the producer was flushed for the commit, and
- * nothing was sent to this changelog since.
+ * <p>With at-least-once processing changes are committed when Kafka calls for it, or when they become too many. With
+ * exactly-once processing Kafka makes no such call while a task runs. So the first write after a transaction's commit
+ * ({@link TaskCommits}) commits the changes of that transaction, with the changelog's offset as of its end: the
+ * producer was flushed for the commit, and nothing was sent to this changelog since.
  *
  * <p>Owns: the position, the steps of a commit and of restoring. Never does: know the form of a key.
  */
 abstract class AbstractStore implements StateStore {
-    /** What a store without an offset answers whose content is sound: Kafka restores from the beginning, over it. */
+    /** The offset of a store with sound content and no offset: Kafka restores from the beginning, over it. */
     private static final long OFFSET_UNKNOWN = OffsetCheckpoint.OFFSET_UNKNOWN;
 
     /**
-     * For so long what was restored may wait on the heap, whatever the interval of commits: with exactly-once processing
-     * that is a tenth of a second, and would cut it into small tables. Its own offset goes with it.
+     * The time for which restored records may wait on the heap, for any interval of commits: with exactly-once
+     * processing that interval is a tenth of a second, and would cut them into small tables. Their own offset is
+     * written with them.
      */
     private static final long RESTORED_NS_MAX = 10_000_000_000L;
 
@@ -47,7 +48,7 @@ abstract class AbstractStore implements StateStore {
     private final String metricsScope;
 
     StateStoreContext context;
-    /** The same; null in a context that is not Kafka's own. */
+    /** The same object; null if the context is not Kafka's own. */
     InternalProcessorContext<?, ?> internalContext;
 
     Table table;
@@ -100,12 +101,12 @@ abstract class AbstractStore implements StateStore {
         open = true;
     }
 
-    /** The table is open: what a store keeps of it on the heap is read. */
+    /** Called when the table is open, to read the part of it that a store keeps on the heap. */
     void opened() {}
 
     // ---- changes
 
-    /** To be called before a change by a processor. */
+    /** Must be called before a change by a processor. */
     void beforeChange() {
         validateOpen();
         if (isRestoring) {
@@ -129,7 +130,7 @@ abstract class AbstractStore implements StateStore {
         }
     }
 
-    /** To be called after a change by a processor. */
+    /** Must be called after a change by a processor. */
     void afterChange() {
         StoreQueryUtils.updatePosition(position, context);
     }
@@ -179,7 +180,7 @@ abstract class AbstractStore implements StateStore {
         return true;
     }
 
-    /** The time that metrics are recorded with. */
+    /** The time for metrics. */
     long nowMs() {
         return internalContext == null ? System.currentTimeMillis() : internalContext.currentSystemTimeMs();
     }
@@ -192,7 +193,7 @@ abstract class AbstractStore implements StateStore {
         }
         synchronized (position) {
             if (!isRestoring && table.hasChanges()) {
-                // Before a task becomes a standby it has committed.
+                // A task has committed before it becomes a standby.
                 table.commit(Map.of(), position);
             }
             if (!isRestoring) {
@@ -213,10 +214,10 @@ abstract class AbstractStore implements StateStore {
         }
     }
 
-    /** What a store looks at in a whole batch first. */
+    /** Called with a whole batch before its records are applied. */
     void beforeRestoring(Collection<ConsumerRecord<byte[], byte[]>> records) {}
 
-    /** Applies one record of the changelog; whether it was of any use. */
+    /** Applies one record of the changelog; returns whether it had an effect. */
     abstract boolean restore(ConsumerRecord<byte[], byte[]> record);
 
     private void commitRestored() {
@@ -260,7 +261,7 @@ abstract class AbstractStore implements StateStore {
         }
         open = false;
         if (isRestoring) {
-            // It is from the changelog, and would have to be fetched again.
+            // Else these records of the changelog would have to be fetched again.
             commitRestored();
         }
         table.close();

@@ -12,16 +12,16 @@ import org.apache.kafka.common.utils.Bytes;
 /**
  * Changes of a store that are not in the database yet. One thread writes, others read.
  *
- * <p>It has no order until somebody scans: most stores are read and written key by key, and a hash is several times
- * faster than an order then. A store that was scanned once has an order from there on.
+ * <p>It has no order until the first scan: most stores are read and written key by key, and a hash map is several times
+ * faster for that than an ordered one. After a store's first scan its buffers are ordered.
  *
  * <p>Owns: the changes and their size. Never does: know the database.
  */
 final class Buffer {
-    /** In the place of a value: the key is deleted. Compared by identity. */
+    /** The value that marks a deleted key. Compared by identity. */
     static final byte[] DELETED = new byte[0];
 
-    /** About as much as an entry takes on the heap besides its bytes. */
+    /** The approximate size of an entry on the heap, without its bytes. */
     private static final int ENTRY_BYTES = 96;
 
     private static final Comparator<Bytes> ORDER = (a, b) -> Arrays.compareUnsigned(a.get(), b.get());
@@ -49,7 +49,7 @@ final class Buffer {
         return changes.isEmpty();
     }
 
-    /** Bytes that it takes, about. */
+    /** The approximate size in bytes. */
     long bytes() {
         return bytes;
     }
@@ -58,12 +58,12 @@ final class Buffer {
         return changes.size();
     }
 
-    /** The value, {@link #DELETED}, or null where nothing was changed. */
+    /** The value, {@link #DELETED}, or null if the key was not changed. */
     byte[] get(Bytes key) {
         return changes.get(key);
     }
 
-    /** Changes a value; by how many bytes the size did. */
+    /** Changes a value; returns the change of the size in bytes. */
     long put(Bytes key, byte[] value) {
         byte[] before = changes.put(key, value);
         long more = before == null ? ENTRY_BYTES + key.get().length + value.length : value.length - before.length;
@@ -71,7 +71,7 @@ final class Buffer {
         return more;
     }
 
-    /** Forgets the changes of a range; by how many bytes the size grew, which is not above zero. */
+    /** Removes the changes of a range; returns the change of the size in bytes, which is never above zero. */
     long removeRange(byte[] from, byte[] to) {
         long before = bytes;
         Map<Bytes, byte[]> range = isOrdered() ? range(from, to) : changes;

@@ -20,21 +20,21 @@ import org.windrow.Stats;
 import org.windrow.WindrowException;
 
 /**
- * The database of one instance of a program: of all stores whose tasks have one state directory. So there is one budget
- * of memory and one log, and a batch may be of several stores.
+ * The database of one instance of a program, for all stores whose tasks have one state directory. So there is one
+ * budget of memory and one log, and a batch may be of several stores.
  *
- * <p>A store is a keyspace in it. Kafka removes the state of a task with its directory: when it is wiped, cleaned up, or
- * was not used for long. So each store has a small file there that names its keyspace, and a keyspace without it is
+ * <p>A store is a keyspace in it. Kafka removes the state of a task with its directory: when it is wiped, cleaned up,
+ * or unused for long. So each store has a small file there that names its keyspace, and a keyspace without a file is
  * dropped.
  *
- * <p>Rejected: a database for each store, as RocksDB's are. Each has a budget, a log and threads of its own, and
- * nobody knows what they come to together.
+ * <p>Rejected: a database for each store, as with RocksDB. Each would have a budget, a log and threads of its own, with
+ * no bound on their sum.
  *
- * <p>Owns: the open databases, how many stores use each, which keyspace is whose. Never does: read or write a store's
- * entries.
+ * <p>Owns: the open databases, the number of stores that use each, and the keyspace of each store. Never does: read or
+ * write a store's entries.
  */
 final class Instance {
-    /** In the directory of all tasks; the tasks' own directories have a folder of the other name. */
+    /** The database in the directory of all tasks; {@link #MARKS} is the folder in each task's own directory. */
     private static final String DATABASE = "windrow.db";
 
     private static final String MARKS = "windrow";
@@ -47,12 +47,12 @@ final class Instance {
     private final Db db;
     /** Offsets, positions, and the paths of the files that name a keyspace. */
     private final Keyspace meta;
-    /** Values before changes that may be taken back; see {@link Table}. */
+    /** Earlier values for changes that may be rolled back; see {@link Table}. */
     private final Keyspace undo;
     private final long bufferBytesMax;
     private int stores;
 
-    /** Bytes on the heap that were not committed yet, of all stores. */
+    /** The bytes of uncommitted changes on the heap, of all stores. */
     final AtomicLong bufferBytes = new AtomicLong();
 
     private Stats stats;
@@ -63,7 +63,7 @@ final class Instance {
         Options options = new Options();
         config.settings().forEach(options::set);
         db = Db.open(path, options);
-        // Small, and written with every commit: there is nothing to gain from more levels.
+        // Small, and written with every commit: more levels would gain nothing.
         meta = db.keyspace("meta", new KeyspaceOptions());
         undo = db.keyspace("undo", new KeyspaceOptions());
         // A batch is a quarter of the database's memory at most.
@@ -72,7 +72,7 @@ final class Instance {
         dropForgotten();
     }
 
-    /** The instance that a task's store belongs to, opened if it is the first one. */
+    /** The instance of a task's store, opened for the first store. */
     static Instance acquire(StateStoreContext context) {
         Path path = place(context);
         synchronized (OPEN) {
@@ -95,7 +95,7 @@ final class Instance {
         }
     }
 
-    /** The directory that all tasks of a program have in common; of a context of a test, its own. */
+    /** The common directory of all tasks of a program; in a test's context, its own. */
     private static Path place(StateStoreContext context) {
         File stateDir = context.stateDir().getAbsoluteFile();
         File up = stateDir.getParentFile();
@@ -107,7 +107,7 @@ final class Instance {
         return stateDir.toPath().resolve(DATABASE);
     }
 
-    /** One store is done with it; the last one closes it. */
+    /** Releases it for one store; the last release closes it. */
     void release() {
         synchronized (OPEN) {
             stores--;
@@ -130,7 +130,7 @@ final class Instance {
         return undo;
     }
 
-    /** How much one store may have on the heap before it writes: its part, or more while others have little. */
+    /** Whether a store must write: all together have more than the limit, and it has more than half of its part. */
     boolean isOver(long ofOneStore) {
         return bufferBytes.get() > bufferBytesMax && ofOneStore * Math.max(1, stores) * 2 > bufferBytesMax;
     }
@@ -149,9 +149,9 @@ final class Instance {
         return stats;
     }
 
-    // ---- whose keyspaces are
+    // ---- the keyspaces of stores
 
-    /** A store's keyspace, and whether it was made just now. */
+    /** A store's keyspace, and whether it is new. */
     record Place(String name, Keyspace keyspace, boolean isNew) {}
 
     /** The keyspace that the file in the task's directory names, or a new one. */
@@ -167,7 +167,7 @@ final class Instance {
             }
             String name = STORE_PREFIX + Long.toHexString(nextNumber());
             Keyspace keyspace = db.keyspace(name);
-            // First: a keyspace whose file was not made is dropped by the next open.
+            // The entry first: a keyspace whose file is missing is dropped by the next open.
             meta.put(markKey(name), mark.toString().getBytes(StandardCharsets.UTF_8));
             Files.createDirectories(mark.getParent());
             Files.writeString(mark, name);
@@ -206,7 +206,7 @@ final class Instance {
             Path path = Path.of(new String(mark, StandardCharsets.UTF_8));
             return !Files.exists(path) || !Files.readString(path).equals(name);
         } catch (IOException e) {
-            // It cannot be read now: that is no reason to drop what it names.
+            // A file that cannot be read now is no reason to drop its keyspace.
             return false;
         }
     }
@@ -222,7 +222,7 @@ final class Instance {
         }
     }
 
-    /** Before all keys that a store has in {@link #meta} and in {@link #undo}. */
+    /** The prefix of a store's keys in {@link #meta} and in {@link #undo}. */
     static byte[] metaPrefix(String name) {
         return (name + "\0").getBytes(StandardCharsets.UTF_8);
     }

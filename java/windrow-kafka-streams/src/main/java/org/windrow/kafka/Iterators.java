@@ -9,11 +9,11 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.WindowStoreIterator;
 import org.slf4j.Logger;
 
-/** Iterators over others, and over nothing. */
+/** Iterators over other iterators, and empty ones. */
 final class Iterators {
     private Iterators() {}
 
-    /** Kafka's own words: programs' tests, and its own, look for them in the log. */
+    /** Kafka's own message: programs' tests, and its own, look for it in the log. */
     static void warnOfRange(Logger log) {
         log.warn("Returning empty iterator for fetch with invalid key range: from > to."
                 + " This may be due to range arguments set in the wrong order,"

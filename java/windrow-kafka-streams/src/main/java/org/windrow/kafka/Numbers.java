@@ -5,7 +5,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 
-/** Numbers in keys and values, in the order of their bytes; and keys next to others. */
+/** Numbers in keys and values, in the order of their bytes; and successors of keys. */
 final class Numbers {
     private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
@@ -40,12 +40,12 @@ final class Numbers {
         return both;
     }
 
-    /** The first key behind this one; null behind none. */
+    /** The first key after this one; null for null. */
     static byte[] after(byte[] key) {
         return key == null ? null : Arrays.copyOf(key, key.length + 1);
     }
 
-    /** The first key behind all that begin so; null where there is none. */
+    /** The first key after all keys with a prefix; null if there is none. */
     static byte[] behind(byte[] prefix) {
         for (int last = prefix.length - 1; last >= 0; last--) {
             if (prefix[last] != (byte) 0xff) {

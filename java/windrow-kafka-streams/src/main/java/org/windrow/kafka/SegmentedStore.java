@@ -10,22 +10,23 @@ import org.apache.kafka.streams.processor.internals.ProcessorContextUtils;
 import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
 
 /**
- * What window and session stores have in common: entries have a time, and go when it is older than the retention.
+ * The common part of window and session stores: entries have a time, and are deleted when it is older than the
+ * retention.
  *
- * <p>Owns: the stream's time as far as the store has seen it. Never does: know where in a key the time is.
+ * <p>Owns: the greatest time in the stream so far. Never does: know where in a key the time is.
  */
 abstract class SegmentedStore extends AbstractStore {
     final long retention;
     final Segments segments;
     private final boolean byTime;
     private long streamTime = ConsumerRecord.NO_TIMESTAMP;
-    /** Entries have expired as of this time. */
+    /** The stream's time as of which entries expire. */
     private long expiryTime = ConsumerRecord.NO_TIMESTAMP;
     private Sensor dropped;
 
     /**
-     * @param byTime whether the program asks for what closes with a record, once that record is in the store: so what
-     *     expires by a record does so with the next one
+     * @param byTime whether the program asks for the windows that a record closes after that record is in the store: so
+     *     entries that a record makes expire do so with the next record
      */
     SegmentedStore(String name, String metricsScope, long retention, long segmentInterval, boolean byTime) {
         super(name, metricsScope);
@@ -75,7 +76,7 @@ abstract class SegmentedStore extends AbstractStore {
         }
     }
 
-    /** Deletes; of an entry that has expired there is nothing. */
+    /** Deletes an entry; one that has expired is gone already. */
     void removeBytes(byte[] key) {
         long time = time(key);
         synchronized (position) {

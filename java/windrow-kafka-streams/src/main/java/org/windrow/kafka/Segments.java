@@ -14,10 +14,11 @@ import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.state.KeyValueIterator;
 
 /**
- * The parts of a table by time: keys begin with the number of the segment that their time is in, so that a segment which
- * is older than the retention goes by one small write, whatever it holds.
+ * The parts of a table by time: keys begin with the number of the segment of their time, so that a segment older than
+ * the retention is deleted by one small write, whatever its size.
  *
- * <p>Owns: which segments there are, and scans over some of them. Never does: know a key behind the segment's number.
+ * <p>Owns: the set of segments, and scans over some of them. Never does: know the part of a key after the segment's
+ * number.
  */
 final class Segments {
     static final int NUMBER_BYTES = 8;
@@ -32,7 +33,7 @@ final class Segments {
         this.interval = interval;
     }
 
-    /** Finds the segments of a table: a seek for each. */
+    /** Finds the segments of a table, by one seek for each. */
     void open(Table of) {
         table = of;
         live.clear();
@@ -75,12 +76,12 @@ final class Segments {
         }
     }
 
-    /** Takes note that something is in a segment. */
+    /** Notes that a segment has an entry. */
     void add(long segment) {
         live.add(segment);
     }
 
-    /** A part of the table that is none. */
+    /** Excludes a part of the table that is no segment of time. */
     void forget(long segment) {
         live.remove(segment);
     }
@@ -89,7 +90,7 @@ final class Segments {
         return live.contains(segment);
     }
 
-    /** The segments of some time. */
+    /** The segments of a range of times. */
     List<Long> between(long from, long to, boolean reverse) {
         long first = segment(from);
         long last = segment(to);
@@ -103,7 +104,7 @@ final class Segments {
     /** A range of keys in one segment: from one to before another. */
     record Range(byte[] from, byte[] to) {}
 
-    /** The entries of some segments, one scanned when the one before is at its end. */
+    /** The entries of some segments; each is scanned when the one before is at its end. */
     KeyValueIterator<Bytes, byte[]> scan(
             List<Long> segments, LongFunction<Range> range, Predicate<byte[]> isWanted, boolean reverse) {
         return new Scan(segments.iterator(), range, isWanted, reverse);

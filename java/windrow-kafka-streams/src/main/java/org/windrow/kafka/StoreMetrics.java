@@ -8,12 +8,11 @@ import org.windrow.Stats;
 
 /**
  * Metrics of a store, in Kafka's group {@code stream-state-metrics} and under the names that it has for RocksDB. The
- * caches, the memory and the work in the background are those of all stores of the instance: each of them says the
- * same.
+ * caches, the memory and the background work are those of all stores of the instance: each store has the same figures.
  *
  * <p>Kafka removes them with the store's other metrics.
  *
- * <p>Owns: which of Windrow's figures has which name. Never does: measure.
+ * <p>Owns: the names of Windrow's figures. Never does: measure.
  */
 final class StoreMetrics {
     private final StreamsMetricsImpl metrics;
@@ -52,7 +51,7 @@ final class StoreMetrics {
         gauge("size-all-mem-tables", "Bytes of the store's memtables", () -> count(keyspace + "memtables_bytes"));
     }
 
-    /** The levels of a keyspace are by their places. */
+    /** The bytes of a keyspace's tables: the statistics have a row for each level. */
     private static long tables(Stats stats, String keyspace) {
         return stats.values().subMap(keyspace + "levels.", keyspace + "levels/").entrySet().stream()
                 .filter(row -> row.getKey().endsWith(".bytes"))
@@ -155,7 +154,7 @@ final class StoreMetrics {
     }
 
     private <T> void gauge(String name, String description, Supplier<T> value) {
-        // Some of Kafka's own reporters ask for metrics of a store that was closed meanwhile.
+        // Some of Kafka's own reporters read metrics of a store that was closed meanwhile.
         Gauge<Object> gauge = (config, now) -> {
             try {
                 return value.get();
@@ -172,7 +171,7 @@ final class StoreMetrics {
         gauge(name + "-rate", "Average number per second of " + what, rate::get);
     }
 
-    /** By how much a total grows in a second, between two times at which somebody asks. */
+    /** The growth of a total in a second, between two reads of the metric. */
     private static final class Rate {
         private static final long PERIOD_NS = 1_000_000_000L;
 

@@ -30,25 +30,24 @@ import org.windrow.Keyspace;
 import org.windrow.WindrowException;
 
 /**
- * An ordered map of a store: a keyspace, and in front of it the changes that were not committed yet. They go to the
+ * An ordered map of a store: a keyspace, and in front of it the uncommitted changes. They are written to the
  * database in one batch with the changelog's offset and the store's position: so the three never contradict each
  * other, whenever the process ends.
  *
- * <p>With exactly-once processing a change may be taken back, as long as its transaction was not committed. Where the
- * changes become too many to be held, they are written, and for each key the value before it ({@code undo}) in the same
- * batch. The batch that has the offset deletes those; an open that finds some puts them back first. So an open never
- * finds a change of a transaction that may have been aborted, and nothing has to be restored from the beginning for
- * that.
+ * <p>With exactly-once processing a change may be rolled back until its transaction is committed. If the changes become
+ * too many for the heap, they are written, and in the same batch the earlier value of each key ({@code undo}). The
+ * batch with the offset deletes those values; an open that finds some puts them back first. So an open never finds a
+ * change of a transaction that may have been aborted, and never has to restore from the beginning because of one.
  *
  * <p>One thread writes and commits; any may read.
  *
- * <p>Owns: the changes, what is committed when. Never does: know the form of a key.
+ * <p>Owns: the changes, and their commits. Never does: know the form of a key.
  */
 final class Table {
-    /** Bytes of values before that are put back, or of a wipe, in one batch. */
+    /** The size of a batch that puts earlier values back. */
     private static final int STEP_BYTES = 1 << 20;
 
-    /** Fewer changes go through the log: an ingestion makes tables, and syncs them. */
+    /** Fewer changes than this are written through the log: an ingestion makes tables, and syncs them. */
     private static final int INGEST_MIN = 4096;
 
     private static final byte[] ABSENT = {0};
@@ -81,7 +80,7 @@ final class Table {
     /**
      * Opens the table of a store.
      *
-     * @param transactional whether changes may be taken back
+     * @param transactional whether changes may be rolled back
      */
     static Table open(StateStoreContext context, String store, boolean transactional) {
         Instance instance = Instance.acquire(context);
@@ -89,7 +88,7 @@ final class Table {
             Instance.Place place = instance.place(context, store);
             Table table = new Table(store, instance, place);
             if (place.isNew() && transactional) {
-                // An empty table is as good as any: Kafka need not wipe it for want of an offset.
+                // An empty table is sound: Kafka need not wipe it because it has no offset.
                 instance.meta().put(table.metaKey("sound"), new byte[0]);
             }
             table.isSound = instance.meta().containsKey(table.metaKey("sound"));
@@ -125,7 +124,7 @@ final class Table {
         Buffer changes = orderedBuffer();
         Iterator<Map.Entry<Bytes, byte[]>> over = Collections.emptyIterator();
         if (!changes.isEmpty()) {
-            // A copy, and before the scan begins: what is committed in between is in both then, and not in neither.
+            // Copied before the scan begins: a change that is committed in between is then in both, never in neither.
             NavigableMap<Bytes, byte[]> copy = new TreeMap<>(changes.range(from, to));
             over = (reverse ? copy.descendingMap() : copy).entrySet().iterator();
         }
@@ -136,7 +135,7 @@ final class Table {
             TableIterator iterator = new TableIterator(store, stored, over, reverse, iterators::remove);
             iterators.add(iterator);
             if (!open) {
-                // It was closed in between, and does not know of this one.
+                // The table was closed in between, and does not know of this iterator.
                 iterator.close();
             }
             return iterator;
@@ -162,7 +161,7 @@ final class Table {
         return iterators.size();
     }
 
-    /** About how many entries there are. */
+    /** The approximate number of entries. */
     long approximateCount() {
         try {
             return keyspace.approximateCount() + buffer.size();
@@ -184,12 +183,12 @@ final class Table {
         instance.bufferBytes.addAndGet(more);
     }
 
-    /** An empty value is one of its own, never the mark of a delete. */
+    /** Returns the value, or a new object if it is the mark of a delete: an empty value is a value. */
     private static byte[] copyIfEmpty(byte[] value) {
         return value == Buffer.DELETED ? new byte[0] : value;
     }
 
-    /** Deletes a range that nobody reads any more: it need not be put back. */
+    /** Deletes a range that is no longer read: it need not be put back. */
     synchronized void deleteRange(byte[] from, byte[] to) {
         check();
         instance.bufferBytes.addAndGet(buffer.removeRange(from, to));
@@ -210,12 +209,12 @@ final class Table {
         return hasUndo || !buffer.isEmpty() || !rangeDeletes.isEmpty();
     }
 
-    /** Whether the changes should not be kept on the heap any longer. */
+    /** Whether the changes are too many for the heap. */
     boolean isFull() {
         return instance.isOver(buffer.bytes());
     }
 
-    /** Writes changes that will not be taken back, with offsets (null: none any more) and a position. */
+    /** Writes changes that will not be rolled back, with offsets (null: removes it) and a position. */
     synchronized void commit(Map<TopicPartition, Long> changed, Position position) {
         check();
         offsets.putAll(changed);
@@ -223,7 +222,7 @@ final class Table {
         write(changed, position);
     }
 
-    /** Writes changes, and forgets all offsets. */
+    /** Writes changes, and removes all offsets. */
     synchronized void commitWithoutOffsets(Position position) {
         check();
         Map<TopicPartition, Long> none = new HashMap<>();
@@ -294,13 +293,13 @@ final class Table {
         }
     }
 
-    /** After the changes are in the database: a reader that finds none here finds them there. */
+    /** Called when the changes are in the database: a reader that finds none here finds them there. */
     private void clearBuffer() {
         instance.bufferBytes.addAndGet(-buffer.bytes());
         buffer = new Buffer(buffer.isOrdered());
     }
 
-    /** Writes changes that may still be taken back, and with them the values before. */
+    /** Writes changes that may still be rolled back, with the earlier values. */
     synchronized void spill() {
         check();
         List<byte[]> keys = new ArrayList<>();
@@ -311,7 +310,7 @@ final class Table {
             List<byte[]> before = keyspace.getAll(keys);
             List<byte[]> known = instance.undo().getAll(undoKeys);
             for (int i = 0; i < keys.size(); i++) {
-                // Only the first one of a transaction is what it found.
+                // Only at the transaction's first write is it the value from before the transaction.
                 if (known.get(i) == null) {
                     byte[] value = before.get(i);
                     batch.put(instance.undo(), undoKeys.get(i), value == null ? ABSENT : Numbers.concat(new byte[] {1}, value));
@@ -326,7 +325,7 @@ final class Table {
         clearBuffer();
     }
 
-    /** Writes changes that are there for good, whatever the offset says, without one. */
+    /** Writes changes that are final for any offset, without an offset. */
     synchronized void writeOut() {
         check();
         Batch batch = new Batch();
@@ -335,7 +334,7 @@ final class Table {
         clearBuffer();
     }
 
-    /** Puts back what a transaction has changed that nobody knows to be committed. */
+    /** Puts back the changes of a transaction that is not known to be committed. */
     private void undo() {
         while (true) {
             Batch batch = new Batch();
@@ -362,8 +361,8 @@ final class Table {
     // ---- restoring
 
     /**
-     * Adds many changes that are there for good. Sorted, the puts of many keys go straight to tables; then the rest, with
-     * the offset.
+     * Adds many final changes. If they are many, the puts are ingested as tables, sorted; then the rest is written,
+     * with the offset.
      */
     synchronized void restore(Map<TopicPartition, Long> restored, Position position) {
         check();
@@ -387,7 +386,7 @@ final class Table {
         commit(restored, position);
     }
 
-    // ---- what is stored with it
+    // ---- offsets and position
 
     Long offset(TopicPartition partition) {
         synchronized (this) {
@@ -395,7 +394,7 @@ final class Table {
         }
     }
 
-    /** Whether what is there is a state of a committed transaction, with an offset or without. */
+    /** Whether the content is the state of a committed transaction, with an offset or without. */
     boolean isSound() {
         return isSound;
     }
@@ -432,7 +431,7 @@ final class Table {
         return new String(metaPrefix, 0, metaPrefix.length - 1, UTF_8);
     }
 
-    /** Closes it, and all that iterates over it first. Changes that were not committed are forgotten. */
+    /** Closes its iterators, then the table. Uncommitted changes are dropped. */
     void close() {
         synchronized (this) {
             if (!open) {

@@ -13,10 +13,10 @@ import org.windrow.ClosedException;
 import org.windrow.EntryIterator;
 
 /**
- * The entries of a table and the changes over them, in one order. Threads may use it at once, one after the other: a
- * store is closed by its task's thread while another one reads.
+ * The entries of a table and the changes over them, in one order. Several threads may use it; they take turns by a
+ * lock: a task's thread may close the store while another thread reads.
  *
- * <p>Owns: which of the two comes next. Never does: see what is written after it was begun.
+ * <p>Owns: the merge of the two. Never does: see writes made after it was begun.
  */
 final class TableIterator implements KeyValueIterator<Bytes, byte[]> {
     private final String store;

@@ -8,13 +8,13 @@ import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.ProcessorMetadata;
 
 /**
- * Which transaction of Kafka's a task is in, with exactly-once processing.
+ * The current Kafka transaction of a task, with exactly-once processing.
  *
- * <p>A task that runs tells its stores nothing when a transaction was committed: {@code commit} is called at the end of
- * the task alone. But after each commit the task takes back the mark that its metadata needs one. So a store that is about
- * to write sets the mark, and where the mark is gone, a transaction has been committed since: everything that was
- * written before belongs to it, or to one before. The mark costs nothing else: offsets of all input partitions are
- * committed instead of those that moved.
+ * <p>A running task does not tell its stores that a transaction was committed: {@code commit} is called only at the end
+ * of the task. But after each commit the task clears the mark that its metadata needs one. So a store sets the mark
+ * before it writes. If it finds the mark gone, a transaction has been committed since: all earlier writes belong to it,
+ * or to one before. The only cost of the mark: the offsets of all input partitions are committed, not only those that
+ * moved.
  *
  * <p>Owns: the number of the transaction, for all stores of a task. Never does: commit.
  */
@@ -29,7 +29,7 @@ final class TaskCommits {
         return OF_TASKS.computeIfAbsent(context, any -> new TaskCommits());
     }
 
-    /** The number of the transaction that a write belongs to which comes now. For the task's thread. */
+    /** The number of the transaction of the next write. For the task's thread. */
     long transaction(InternalProcessorContext<?, ?> context) {
         ProcessorMetadata metadata = context.processorMetadata();
         if (metadata != null && !metadata.needsCommit()) {

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import org.apache.kafka.common.utils.Bytes;
 
 /**
- * Keys of window and session stores: the number of a segment, a key of the program's, and behind it some bytes of
- * numbers. What follows the segment's number is Kafka's form, in which the changelog has the key.
+ * Keys of window and session stores: the number of a segment, a key of the program, and some bytes of numbers. The part
+ * after the segment's number is the form that Kafka's changelog has.
  *
  * <p>Owns: the bounds of a range of such keys. Never does: know the numbers.
  */
@@ -17,7 +17,7 @@ final class WindowedKeys {
         return Numbers.concat(Segments.prefix(segment), key);
     }
 
-    /** The program's key of one in a segment, with that number of bytes of numbers behind it. */
+    /** The program's key in a key of a segment that ends with that number of bytes of numbers. */
     static byte[] key(byte[] inSegment, int numbersBytes) {
         return Arrays.copyOfRange(inSegment, Segments.NUMBER_BYTES, inSegment.length - numbersBytes);
     }
@@ -28,7 +28,7 @@ final class WindowedKeys {
                 && Arrays.equals(inSegment, Segments.NUMBER_BYTES, end, key, 0, key.length);
     }
 
-    /** Whether the program's key is from one to another one (null: no bound). */
+    /** Whether the program's key is in a range, both ends included (null: no bound). */
     static boolean isBetween(byte[] inSegment, Bytes from, Bytes to, int numbersBytes) {
         int begin = Segments.NUMBER_BYTES;
         int end = inSegment.length - numbersBytes;
@@ -40,8 +40,8 @@ final class WindowedKeys {
     }
 
     /**
-     * The keys of a segment whose program's keys are from one to another one. A key that is a prefix of the last one may
-     * come behind it, by the numbers that follow: so the end is the last key that any prefix of it can have.
+     * The keys of a segment whose program's keys are in a range. A key that is a prefix of the range's last one may
+     * come after it, by the numbers that follow: so the end is the last key that any prefix of it can have.
      */
     static Segments.Range range(long segment, Bytes from, Bytes to, int numbersBytes) {
         byte[] begin = from == null ? Segments.prefix(segment) : inSegment(segment, from.get());

@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What a program may say in its configuration besides {@code dsl.store.suppliers.class}; all of it has a default.
+ * The settings of a program's configuration besides {@code dsl.store.suppliers.class}; each has a default.
  *
  * <p>Owns: names and defaults. Never does: open anything.
  */
@@ -12,10 +12,10 @@ public final class WindrowConfig {
     /** Memory outside of the heap, for all stores of an instance together: bytes, or text such as {@code 512MiB}. */
     public static final String MEMORY = "windrow.memory.bytes";
 
-    /** Memory on the heap for what was not committed yet, for all stores of an instance together: bytes. */
+    /** Memory on the heap for uncommitted changes, for all stores of an instance together: bytes. */
     public static final String BUFFER = "windrow.buffer.bytes";
 
-    /** Before a name of Windrow's settings: {@code windrow.option.background_threads}. */
+    /** The prefix of Windrow's settings: {@code windrow.option.background_threads}. */
     public static final String OPTION = "windrow.option.";
 
     private static final String MEMORY_DEFAULT = "256MiB";
@@ -26,7 +26,7 @@ public final class WindrowConfig {
 
     WindrowConfig(Map<String, Object> configs) {
         settings.put("memory_bytes", text(configs.getOrDefault(MEMORY, MEMORY_DEFAULT)));
-        // Nobody reads the file: the metrics say the same.
+        // The file has no reader: the metrics have the same figures.
         settings.put("stats_period_ms", "0");
         configs.forEach((name, value) -> {
             if (name.startsWith(OPTION) && value != null) {

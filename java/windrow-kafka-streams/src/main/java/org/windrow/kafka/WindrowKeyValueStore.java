@@ -14,8 +14,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A key-value store. A value is the caller's bytes: the timestamped one and the one with headers tell Kafka alone
- * that timestamps, and headers, are in them.
+ * A key-value store. A value is the caller's bytes: the timestamped store and the one with headers only tell Kafka that
+ * timestamps, and headers, are in them.
  */
 class WindrowKeyValueStore extends AbstractStore implements KeyValueStore<Bytes, byte[]> {
     private static final Logger LOG = LoggerFactory.getLogger(WindrowKeyValueStore.class);

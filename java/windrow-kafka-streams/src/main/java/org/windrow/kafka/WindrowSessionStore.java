@@ -12,7 +12,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A session store. In the changelog, and behind the segment's number here, a key is the program's key, the session's end
+ * A session store. In the changelog, and after the segment's number here, a key is the program's key, the session's end
  * and its start.
  */
 class WindrowSessionStore extends SegmentedStore implements SessionStore<Bytes, byte[]> {
@@ -137,7 +137,7 @@ class WindrowSessionStore extends SegmentedStore implements SessionStore<Bytes, 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(
             long earliestSessionEndTime, long latestSessionEndTime) {
-        // Sessions that have just closed are asked for so: they are as old as the retention.
+        // Reads ask so for sessions that have just closed: those are as old as the retention.
         return find(null, null, earliestSessionEndTime, latestSessionEndTime, Long.MAX_VALUE, false);
     }
 

@@ -14,18 +14,18 @@ import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.state.internals.VersionedKeyValueToBytesStoreAdapter;
 
 /**
- * Suppliers of stores, in the place of those of {@link org.apache.kafka.streams.state.Stores}: for the builders there,
+ * Suppliers of stores, instead of those of {@link org.apache.kafka.streams.state.Stores}: for the builders there,
  * and for {@code Materialized.as}.
  */
 public final class WindrowStores {
-    /** The tag of metrics has this, and behind it "-state-id". */
+    /** The tag of metrics is this with "-state-id" appended. */
     static final String SCOPE = "windrow";
 
     private static final long SEGMENT_MIN_MS = 60_000;
 
     private WindrowStores() {}
 
-    /** What the suppliers have in common. */
+    /** The common part of the suppliers. */
     private static class Named<T> {
         private final String name;
         private final Supplier<T> store;
@@ -90,7 +90,7 @@ public final class WindrowStores {
         return new Versions(name, retention, Math.max(retention / 4, 1));
     }
 
-    /** Which values a window store has. */
+    /** The kinds of values of window stores. */
     enum Values { PLAIN, TIMESTAMPED, WITH_HEADERS }
 
     private static final class Windows extends Named<WindowStore<Bytes, byte[]>> implements WindowBytesStoreSupplier {
@@ -154,7 +154,7 @@ public final class WindrowStores {
     }
 
     /**
-     * @param byTime whether all windows of a short time are asked for: segments are small then, since a scan of a time
+     * @param byTime whether reads ask for all windows of a short time: segments are small then, since a scan of a time
      *     goes over its segments
      */
     static WindowBytesStoreSupplier windows(

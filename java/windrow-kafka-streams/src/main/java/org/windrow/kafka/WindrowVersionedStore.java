@@ -33,15 +33,15 @@ import org.slf4j.LoggerFactory;
  *
  * <p>The latest version of a key is in a part of its own, under the key, with the time from which it is valid. An older
  * one is in the segment of the time at which it ends, and a delete in the segment of its own time: so a segment that
- * is older than the retention holds nothing that can be asked for. What is valid at a time is the latest version, if it
- * is as old, or else in the segment of that time or a later one.
+ * is older than the retention holds nothing that a read can ask for. The version valid at a time is the latest one if
+ * that is old enough; else it is in the segment of that time or a later one.
  *
- * <p>Owns: where versions are. Never does: keep one.
+ * <p>Owns: the places of versions. Never does: keep one.
  */
 final class WindrowVersionedStore extends AbstractStore implements VersionedKeyValueStore<Bytes, byte[]> {
     private static final Logger LOG = LoggerFactory.getLogger(WindrowVersionedStore.class);
 
-    /** The latest versions are where a segment before all others would be. */
+    /** The latest versions have the place of a segment before all others. */
     private static final long LATEST = Long.MIN_VALUE;
 
     private static final int START_BYTES = 8;
@@ -72,14 +72,14 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
         segments.forget(LATEST);
     }
 
-    /** A version: valid from {@code start} to before {@code end}; a delete where it has no value. */
+    /** A version: valid from {@code start} to before {@code end}; without a value, a delete. */
     private record Version(long start, long end, byte[] value) {
         VersionedRecord<byte[]> record() {
             return end == Long.MAX_VALUE ? new VersionedRecord<>(value, start) : new VersionedRecord<>(value, start, end);
         }
     }
 
-    // ---- where versions are
+    // ---- places of versions
 
     private static Bytes latestKey(Bytes key) {
         return Bytes.wrap(WindowedKeys.inSegment(LATEST, key.get()));
@@ -123,7 +123,7 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
         return segments.segment(version.value == null ? version.start : version.end);
     }
 
-    /** Versions besides the latest one, in segments from that of a time on, by their start. */
+    /** The versions except the latest, in segments from that of a time on, by their start. */
     private List<Version> older(Bytes key, long from) {
         List<Version> versions = new ArrayList<>();
         for (long segment : segments.between(from, Long.MAX_VALUE, false)) {
@@ -179,7 +179,7 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
         }
     }
 
-    /** As long as older versions can be asked for, late records are taken. */
+    /** Late records are accepted as long as reads can ask for older versions. */
     private boolean isLate(long timestamp, String what) {
         if (timestamp >= streamTime - retention) {
             return false;
@@ -189,7 +189,7 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
         return true;
     }
 
-    /** Adds a version. The time at which it ends; -1 where it does not yet. */
+    /** Adds a version. Returns the time at which it ends; -1 if it is still valid. */
     private long change(Bytes key, byte[] value, long timestamp) {
         streamTime = Math.max(streamTime, timestamp);
         segments.expire(streamTime);
@@ -263,7 +263,7 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
         return null;
     }
 
-    /** Versions that are valid at some time from one to another one. */
+    /** The versions that are valid at some time in a range of times. */
     VersionedRecordIterator<byte[]> get(Bytes key, long from, long to, ResultOrder order) {
         Objects.requireNonNull(key, "key cannot be null");
         validateOpen();

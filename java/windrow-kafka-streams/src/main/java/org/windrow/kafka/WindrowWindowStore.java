@@ -14,8 +14,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A window store. In the changelog, and behind the segment's number here, a key is the program's key, the window's start
- * and a number that tells duplicates apart.
+ * A window store. In the changelog, and after the segment's number here, a key is the program's key, the window's start
+ * and a number that distinguishes duplicates.
  */
 class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, byte[]> {
     private static final Logger LOG = LoggerFactory.getLogger(WindrowWindowStore.class);
@@ -75,7 +75,7 @@ class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, by
         Objects.requireNonNull(key, "key cannot be null");
         if (retainDuplicates) {
             if (value == null) {
-                // A delete of one of several would not say which.
+                // A delete could not say which of several it means.
                 return;
             }
             duplicate = (duplicate + 1) & Integer.MAX_VALUE;

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What an unclean exit leaves with exactly-once processing: the state of a committed transaction, whole. */
+/** The state after an unclean exit with exactly-once processing: that of a committed transaction, complete. */
 class ExactlyOnceTest {
     private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
 
@@ -52,12 +52,12 @@ class ExactlyOnceTest {
         store.close();
     }
 
-    /** As a task does behind the commit of a transaction. */
+    /** Does the same as a task after the commit of a transaction. */
     private void transactionCommitted() {
         context.processorMetadata().setNeedsCommit(false);
     }
 
-    /** As an exit at any moment: nothing is committed. */
+    /** An exit at any moment: nothing is committed. */
     private void exit(long bufferBytes) {
         store.close();
         begin(bufferBytes);
@@ -117,7 +117,7 @@ class ExactlyOnceTest {
         assertEquals(5L, store.committedOffset(CHANGELOG));
     }
 
-    /** Transactions larger than the buffer, some of them taken back, next to a map. */
+    /** Transactions larger than the buffer, some of them rolled back, compared with a map. */
     @Test
     void largeTransactionsAreTakenBack() {
         long small = 20_000;

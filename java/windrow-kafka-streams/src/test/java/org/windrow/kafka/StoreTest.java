@@ -52,7 +52,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** How a store behaves that Kafka's tests of RocksDB's store ask for, and that is not about RocksDB. */
+/** The behaviour that Kafka's tests of RocksDB's store ask for, and that is not about RocksDB. */
 class StoreTest {
     private static final String NAME = "store";
     private static final TopicPartition FIRST = new TopicPartition("first", 0);
@@ -89,7 +89,7 @@ class StoreTest {
         }
     }
 
-    // ---- offsets, and what is left behind a close
+    // ---- offsets, and the state after a close
 
     @Test
     void offsetsAreThereAfterACloseOfAnyKind() {
@@ -156,7 +156,7 @@ class StoreTest {
         init();
         assertNull(get("a"));
         assertNull(store.committedOffset(FIRST));
-        // The keyspace that nobody names went when the database was opened: there is one, of this store.
+        // The keyspace without a file was dropped by the open: there is one, of this store.
         assertEquals(1, store.table.instance().db().keyspaces().stream().filter(n -> n.startsWith("store/")).count());
     }
 
@@ -319,7 +319,7 @@ class StoreTest {
         context.restoreWithHeaders(NAME, changelog(7000, 8000, null));
         assertEquals(49_000, keys(store.all()).size());
         store.close();
-        // Without a commit: what was restored has its offset with it.
+        // Without a commit: restored records are written with their offset.
         init();
         assertEquals(7999L, store.committedOffset(new TopicPartition("changelog", 0)));
         assertEquals(49_000, keys(store.all()).size());

@@ -79,7 +79,7 @@ class TopologyTest {
         return inner;
     }
 
-    /** Some of Kafka's adapters do not say what is behind them. */
+    /** Some of Kafka's adapters do not return the store behind them. */
     private static void assertIsOf(boolean windrow, StateStore store) {
         StateStore inner = innermost(store);
         assertTrue(inner instanceof AbstractStore == windrow || StoreQueryUtils.isAdapter(inner)
@@ -139,10 +139,10 @@ class TopologyTest {
 
     private static void pipeMany(TestInputTopic<String, String> in) {
         for (int n = 0; n < 2000; n++) {
-            // Some come late.
+            // Some are late.
             in.pipeInput("k" + n % 7, "v" + n, Instant.ofEpochMilli(10_000 + n * 400L - (n % 11 == 0 ? 9000 : 0)));
         }
-        // So slowly that the built-in stores have what closes, too.
+        // So slowly that the built-in stores still have the closing windows, too.
         for (int n = 0; n < 200; n++) {
             in.pipeInput("end", "v", Instant.ofEpochMilli(10_000 + 2000 * 400L + n * 1000L));
         }

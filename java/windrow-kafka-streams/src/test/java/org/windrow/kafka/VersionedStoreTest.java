@@ -39,7 +39,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Versioned stores: by example, next to a map of versions, and next to Kafka's own store. */
+/** Versioned stores: by example, compared with a map of versions, and with Kafka's own store. */
 class VersionedStoreTest {
     private static final long RETENTION = 300;
 
@@ -138,7 +138,7 @@ class VersionedStoreTest {
         assertEquals(2, store.table.approximateCount() - 2, "two latest versions, and one older of each");
     }
 
-    /** As the class says: a map from a key's times to its values. */
+    /** The map of versions: from a key's times to its values. */
     @Test
     void randomVersionsNextToAMap() {
         Random random = new Random(3);
@@ -164,7 +164,7 @@ class VersionedStoreTest {
         }
     }
 
-    /** What both say at each step, restored records included. */
+    /** The answers of both at each step, restored records included. */
     @Test
     void theSameAsKafkasOwnStore() {
         VersionedKeyValueStore<Bytes, byte[]> theirs = Stores.versionedKeyValueStoreBuilder(

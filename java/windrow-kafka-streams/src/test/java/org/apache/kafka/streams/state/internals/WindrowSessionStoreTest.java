@@ -14,7 +14,7 @@ public class WindrowSessionStoreTest extends AbstractSessionBytesStoreTest {
                 keySerde, valueSerde).build();
     }
 
-    /** Of the kinds that the tests know: retention is in segments, and sessions of a time are found. */
+    /** The kind of store for the tests: retention is in segments, and sessions are found by time. */
     @Override
     StoreType storeType() {
         return StoreType.RocksDBTimeOrderedSessionStoreWithIndex;
