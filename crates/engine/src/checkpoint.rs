@@ -9,12 +9,12 @@
 //! it read them, and an open replays that. The log is the copy's own, since the source's logs
 //! cross-check a manifest that is not in the copy. The copy is opened before it counts as made.
 
-use crate::log_copy::LogCopy;
+use crate::log_copy::{Batches, LogCopy, TakePayload};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo};
 use windrow_env::Env;
-use windrow_env::fs::{ReadOptions, WriteOptions, is_taken};
+use windrow_env::fs::{ReadOptions, WriteFile, WriteOptions, is_taken};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::current::Current;
 use windrow_format::names;
@@ -33,10 +33,13 @@ use windrow_store::write::wal::Wal;
 /// Bytes copied at a time where links are not to be had.
 const COPY_BYTES: usize = 1 << 20;
 
+/// What a copy is called that is made here.
+const CHECKPOINT: &str = "a checkpoint";
+
 /// Copies the database as it is now into `target`.
 pub(crate) fn checkpoint(database: &Database, target: &Path) -> Result<()> {
     database.write_state.check()?;
-    let mut copy = Copy::begin(&database.env, target)?;
+    let mut copy = Copy::begin(&database.env, target, CHECKPOINT)?;
     copy.fill(database).inspect_err(|_| copy.remove())
 }
 
@@ -59,15 +62,62 @@ pub(crate) fn of_follower(
     target: &Path,
     check: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let mut copy = Copy::begin(followed.env, target)?;
-    let filled = copy.fill_followed(followed);
+    let mut copy = Copy::begin(followed.env, target, CHECKPOINT)?;
+    let filled = copy.fill_followed(&followed);
     filled.and_then(|()| check(target)).inspect_err(|_| copy.remove())
 }
 
-fn check_empty(env: &Env, target: &Path) -> Result<()> {
+impl Followed<'_> {
+    /// The state of a copy of it, the numbers of the copy's files, and up to where the copy's log
+    /// is to have what the source's logs have; `None` where all of it is in tables.
+    pub(crate) fn copied(&self) -> (ManifestState, Numbers, Option<(FileNumber, u64)>) {
+        let mut state = self.state.clone();
+        let is_in_force = |(log, _): &(FileNumber, u64)| {
+            state.clean_close.is_none() && state.wals.contains_key(log)
+        };
+        let Some(log_end) = self.log_end.filter(is_in_force) else {
+            let (state, numbers) = self.closed();
+            return (state, numbers, None);
+        };
+        let number_max = self.number_max();
+        let numbers = Numbers { manifest: number_max, wal: number_max + 1 };
+        state.wals.clear();
+        state.log_number = numbers.wal;
+        state.next_file = number_max + 2;
+        (state, numbers, Some(log_end))
+    }
+
+    /// The state of a copy of it, where all of it is in tables.
+    pub(crate) fn closed(&self) -> (ManifestState, Numbers) {
+        let mut state = self.state.clone();
+        state.last_seq = state.last_seq.max(self.last_seq);
+        let numbers = close_state(&mut state, self.number_max());
+        (state, numbers)
+    }
+
+    fn number_max(&self) -> FileNumber {
+        let tables = self.state.live_tables().last().copied().unwrap_or(0);
+        self.state.next_file.max(tables + 1)
+    }
+
+    /// Hands over what the source's logs have, up to where they were read.
+    ///
+    /// # Errors
+    /// `Corruption` where they have not got what was read; `Io`.
+    pub(crate) fn batches(&self, log_end: (FileNumber, u64), to: TakePayload<'_>) -> Result<()> {
+        let mut batches = Batches::from(self.state.log_first_seq.max(1));
+        for (&number, known) in self.state.wals.range(..=log_end.0) {
+            let end = if number == log_end.0 { log_end.1 } else { u64::MAX };
+            batches.take((&*self.env.fs, self.dir), (number, known), end, to)?;
+        }
+        batches.finish(self.last_seq)
+    }
+}
+
+fn check_empty(env: &Env, target: &Path, what: &str) -> Result<()> {
     if env.fs.exists(target)? && !env.fs.list(target)?.is_empty() {
         return Err(Error::invalid(format!(
-            "{} is not empty: a checkpoint needs a directory of its own",
+            "{} is not empty: {what} needs a directory of its own",
             target.display()
         )));
     }
@@ -78,7 +128,7 @@ fn check_empty(env: &Env, target: &Path) -> Result<()> {
 /// moment, in every keyspace, and nothing later (P3): and the views that pin
 /// them. Flushing keyspace by keyspace while writes go on would not do: a batch
 /// could be in the tables of the one and not in those of the other.
-fn one_moment(database: &Database) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
+pub(crate) fn one_moment(database: &Database) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
     let _one = database.checkpointing.lock();
     let through = freeze_all(database)?;
     let _held = HeldFlushes(database);
@@ -131,8 +181,28 @@ impl Drop for HeldFlushes<'_> {
     }
 }
 
-/// A checkpoint being made. Its directory and the source's are held open.
-struct Copy {
+/// Numbers of the files of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) manifest: FileNumber,
+    pub(crate) wal: FileNumber,
+}
+
+/// Makes a state that of a database which was closed, with an empty log. All that was in logs and is
+/// not in tables is left out: the sequence numbers of the copy end where its tables do.
+pub(crate) fn close_state(state: &mut ManifestState, number_max: FileNumber) -> Numbers {
+    let numbers = Numbers { manifest: number_max, wal: number_max + 1 };
+    let through = state.keyspaces.values().map(|k| k.version.flushed_through).max();
+    state.last_seq = through.unwrap_or(0).max(state.last_seq);
+    state.log_number = numbers.wal;
+    state.log_first_seq = state.last_seq + 1;
+    state.wals.clear();
+    state.next_file = number_max + 2;
+    numbers
+}
+
+/// A copy being made. Its directory and the source's are held open.
+pub(crate) struct Copy {
     env: Env,
     dir: PathBuf,
     /// Files in it that this checkpoint made, or may have made.
@@ -159,9 +229,11 @@ struct Linked {
 }
 
 impl Copy {
-    fn begin(env: &Env, target: &Path) -> Result<Copy> {
+    /// Begins one in a directory that is empty or not there yet. `what` it is, is told to who named
+    /// another one.
+    pub(crate) fn begin(env: &Env, target: &Path, what: &str) -> Result<Copy> {
         let target = &env.fs.absolute(target)?;
-        check_empty(env, target)?;
+        check_empty(env, target, what)?;
         let made_dir = !env.fs.exists(target)?;
         env.fs.create_dir(target)?;
         let (env, dir) = enter(env, target)?;
@@ -186,38 +258,24 @@ impl Copy {
         Ok(())
     }
 
-    fn fill_followed(&mut self, followed: Followed<'_>) -> Result<()> {
-        let Followed { dir, database_uid, mut state, last_seq, log_end, .. } = followed;
-        let source = Source { dir, check: &|| Ok(()) };
-        self.link_tables(&source, &state)?;
-        let tables = state.live_tables().last().copied().unwrap_or(0);
-        let number_max = state.next_file.max(tables + 1);
-        let is_in_force = |(log, _): &(FileNumber, u64)| {
-            state.clean_close.is_none() && state.wals.contains_key(log)
+    fn fill_followed(&mut self, followed: &Followed<'_>) -> Result<()> {
+        let source = Source { dir: followed.dir, check: &|| Ok(()) };
+        self.link_tables(&source, &followed.state)?;
+        let (state, numbers, log_end) = followed.copied();
+        let Some(log_end) = log_end else {
+            return self.write_closed(followed.database_uid, numbers, &state.snapshot());
         };
-        let Some(log_end) = log_end.filter(is_in_force) else {
-            // All of it is in tables.
-            state.last_seq = state.last_seq.max(last_seq);
-            return self.write_metadata(database_uid, number_max, &mut state);
-        };
-        let (manifest_number, wal_number) = (number_max, number_max + 1);
-        let wals = std::mem::take(&mut state.wals);
-        state.log_number = wal_number;
-        state.next_file = number_max + 2;
-        let mut log = self.begin_manifest(manifest_number, &state)?;
-        let wal = self.new_wal(wal_number, log.in_force(), EMPTY_BYTES)?;
-        let mut records = LogCopy::new(&wal, state.log_first_seq.max(1));
-        for (&number, known) in wals.range(..=log_end.0) {
-            let end = if number == log_end.0 { log_end.1 } else { u64::MAX };
-            records.take((&*self.env.fs, dir), (number, known), end)?;
-        }
-        let bytes = records.finish(last_seq)?;
-        log.append(&Record(vec![wal.added(), Field::WalSynced { number: wal_number, bytes }]))?;
-        self.end_manifest(log, manifest_number, database_uid)
+        let mut log = self.begin_manifest(numbers.manifest, &state.snapshot())?;
+        let wal = self.new_wal(numbers.wal, log.in_force(), EMPTY_BYTES)?;
+        let mut copy = LogCopy::new(&wal);
+        followed.batches(log_end, &mut |payload| copy.append(payload))?;
+        let bytes = copy.finish()?;
+        log.append(&Record(vec![wal.added(), Field::WalSynced { number: numbers.wal, bytes }]))?;
+        self.end_manifest(log, numbers.manifest, followed.database_uid)
     }
 
     /// Makes a log of the copy's own.
-    fn new_wal(
+    pub(crate) fn new_wal(
         &mut self,
         number: FileNumber,
         manifest: InForce,
@@ -274,8 +332,7 @@ impl Copy {
     /// Copies a file, and waits until it is on the device.
     fn copy_file(&mut self, source: &Source<'_>, name: String) -> Result<()> {
         let file = self.env.fs.open(&source.dir.join(&name), ReadOptions::default())?;
-        let made = self.env.fs.create(&self.dir.join(&name), WriteOptions::default());
-        let mut copy = self.note(name, made)?;
+        let mut copy = self.create(name)?;
         let bytes = file.len();
         let mut buf = vec![0; COPY_BYTES];
         let mut at = 0;
@@ -288,6 +345,17 @@ impl Copy {
         copy.finish()
     }
 
+    /// Makes a file of the copy.
+    pub(crate) fn create(&mut self, name: String) -> Result<Box<dyn WriteFile>> {
+        let made = self.env.fs.create(&self.dir.join(&name), WriteOptions::default());
+        self.note(name, made)
+    }
+
+    /// Makes the names of its files durable.
+    pub(crate) fn sync_names(&self) -> Result<()> {
+        self.env.fs.sync_dir(&self.dir)
+    }
+
     /// Manifest, empty log, CURRENT: the form that a clean close leaves.
     fn write_metadata(
         &mut self,
@@ -295,32 +363,37 @@ impl Copy {
         number_max: FileNumber,
         state: &mut ManifestState,
     ) -> Result<()> {
-        let (manifest_number, wal_number) = (number_max, number_max + 1);
-        // All that was in logs when the state was taken and is not in tables is
-        // left out: the sequence numbers of the copy end where its tables do.
-        let through = state.keyspaces.values().map(|k| k.version.flushed_through).max();
-        let last_seq = through.unwrap_or(0).max(state.last_seq);
-        state.last_seq = last_seq;
-        state.log_number = wal_number;
-        state.log_first_seq = last_seq + 1;
-        state.wals.clear();
-        state.next_file = number_max + 2;
-        let mut log = self.begin_manifest(manifest_number, state)?;
-        let wal = self.new_wal(wal_number, log.in_force(), EMPTY_BYTES)?;
-        log.append(&Record(vec![
-            wal.added(),
-            Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },
-        ]))?;
-        self.end_manifest(log, manifest_number, database_uid)
+        let numbers = close_state(state, number_max);
+        self.write_closed(database_uid, numbers, &state.snapshot())
     }
 
-    fn begin_manifest(&mut self, number: FileNumber, state: &ManifestState) -> Result<ManifestLog> {
-        let made = ManifestLog::create(&self.env, &self.dir, number, &state.snapshot());
+    /// The same of what a manifest is to say.
+    pub(crate) fn write_closed(
+        &mut self,
+        database_uid: u64,
+        numbers: Numbers,
+        manifest: &Record,
+    ) -> Result<()> {
+        let mut log = self.begin_manifest(numbers.manifest, manifest)?;
+        let wal = self.new_wal(numbers.wal, log.in_force(), EMPTY_BYTES)?;
+        log.append(&Record(vec![
+            wal.added(),
+            Field::CleanClose { wal: numbers.wal, bytes: EMPTY_BYTES },
+        ]))?;
+        self.end_manifest(log, numbers.manifest, database_uid)
+    }
+
+    pub(crate) fn begin_manifest(
+        &mut self,
+        number: FileNumber,
+        manifest: &Record,
+    ) -> Result<ManifestLog> {
+        let made = ManifestLog::create(&self.env, &self.dir, number, manifest);
         self.note(names::manifest(number), made)
     }
 
     /// Finishes the manifest, and has CURRENT name it.
-    fn end_manifest(
+    pub(crate) fn end_manifest(
         &mut self,
         mut log: ManifestLog,
         number: FileNumber,
@@ -334,8 +407,8 @@ impl Copy {
     }
 
     /// Removes what was made, CURRENT first: what is left if that is cut short is
-    /// no database. The error to tell is the checkpoint's own.
-    fn remove(&self) {
+    /// no database. The error to tell is the copy's own.
+    pub(crate) fn remove(&self) {
         let current = self.dir.join(names::CURRENT);
         let encoded = self.current.as_ref().map(Current::encode);
         if encoded.is_some() && self.env.fs.read_all(&current).ok() == encoded {

@@ -3,6 +3,7 @@
 //! Acts on the default keyspace, and on the database as a whole. What keeps it
 //! open is in `handle.rs`.
 
+use crate::backup::{self, BackedUp, BackupOptions, BackupTarget};
 use crate::checkpoint;
 use crate::ingest::Ingest;
 use crate::key_range::KeyRange;
@@ -625,6 +626,17 @@ impl Db {
     /// This database is intact whatever happens.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         checkpoint::checkpoint(self.database(), dir.as_ref())
+    }
+
+    /// Backs the database up as it is now into a place that keeps many backups: tables that are
+    /// there already are not copied again. Writers go on meanwhile. See [`crate::restore_backup`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the target has backups of another database; `Busy` while another backup
+    /// or a prune goes on there; others of the target; `Io`, `Closed`, `ReadOnly`. The backups that
+    /// the target had are whole, and so is this one if it is among them all the same.
+    pub fn backup(&self, target: &dyn BackupTarget, options: BackupOptions) -> Result<BackedUp> {
+        backup::backup(self.database(), target, options)
     }
 
     /// Reads every table and checks every checksum, the order of keys, and

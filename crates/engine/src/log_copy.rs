@@ -1,4 +1,4 @@
-//! The records of another database's logs, copied into a log of one's own.
+//! The batches of another database's logs, and a log of one's own that takes them.
 //!
 //! Owns: the order of what is copied: without a gap from the first to the last that the
 //! copy is to have. Never does: make a file, or decide which logs there are.
@@ -13,23 +13,22 @@ use windrow_recover::log::file::LogFile;
 use windrow_store::manifest::state::WalState;
 use windrow_store::write::wal::Wal;
 
-/// A log that records are copied into.
-pub(crate) struct LogCopy<'a> {
-    wal: &'a Wal,
-    /// Where the next record goes.
-    at: u64,
+/// Batches that are taken out of logs, one after the other.
+pub(crate) struct Batches {
     chain: Chain,
     batch: BatchBuf,
 }
 
-impl LogCopy<'_> {
-    /// An empty log, whose first record is to have this sequence number.
-    pub(crate) fn new(wal: &Wal, first_seq: SeqNo) -> LogCopy<'_> {
-        let (at, chain) = (FILE_HEADER_BYTES as u64, Chain::from(first_seq));
-        LogCopy { wal, at, chain, batch: BatchBuf::new() }
+/// Takes the payload of a batch.
+pub(crate) type TakePayload<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+
+impl Batches {
+    /// None yet; the first one is to have this sequence number.
+    pub(crate) fn from(first_seq: SeqNo) -> Batches {
+        Batches { chain: Chain::from(first_seq), batch: BatchBuf::new() }
     }
 
-    /// Appends the batches of a log, up to byte `end` of it.
+    /// Hands over the batches of a log, up to byte `end` of it.
     ///
     /// # Errors
     /// `Corruption` where they do not go on from those before; `Io`, `NoSpace`.
@@ -38,6 +37,7 @@ impl LogCopy<'_> {
         (fs, dir): (&dyn FileSystem, &Path),
         (number, known): (FileNumber, &WalState),
         end: u64,
+        to: TakePayload<'_>,
     ) -> Result<()> {
         let file = LogFile::of(dir, number, Some(known));
         // Read before, up to there: what comes behind is judged by nobody here.
@@ -49,7 +49,7 @@ impl LogCopy<'_> {
             let located = |error| file.named(error).with_offset(record.offset);
             match self.chain.entry(&record).map_err(located)? {
                 Entry::Mark(_) => {}
-                Entry::Batch(batch) => self.append(batch).map_err(located)?,
+                Entry::Batch(batch) => self.hand_over(batch, to).map_err(located)?,
                 Entry::Gap { batch, .. } => {
                     return Err(located(Error::corruption(format!(
                         "a batch begins with sequence number {}, where {} comes next",
@@ -62,11 +62,12 @@ impl LogCopy<'_> {
         Ok(())
     }
 
+    /// The last sequence number that was handed over.
     fn last_seq(&self) -> SeqNo {
         self.chain.next_seq().expect("the copy begins somewhere") - 1
     }
 
-    fn append(&mut self, batch: Batch<'_>) -> Result<()> {
+    fn hand_over(&mut self, batch: Batch<'_>, to: TakePayload<'_>) -> Result<()> {
         let (first_seq, next_seq) = (batch.first_seq, batch.next_seq());
         self.batch.clear();
         for op in batch.ops {
@@ -74,7 +75,43 @@ impl LogCopy<'_> {
             self.batch.push(op.kind, op.keyspace, op.key, op.value);
         }
         self.batch.set_first_seq(first_seq);
-        let payload = self.batch.payload();
+        to(self.batch.payload())?;
+        self.chain.go_on_at(next_seq);
+        Ok(())
+    }
+
+    /// That they went on to `last_seq`.
+    ///
+    /// # Errors
+    /// `Corruption` where they did not.
+    pub(crate) fn finish(self, last_seq: SeqNo) -> Result<()> {
+        match self.last_seq() {
+            last if last == last_seq => Ok(()),
+            last => Err(Error::corruption(format!(
+                "the logs end at sequence number {last}, where {last_seq} was read before"
+            ))),
+        }
+    }
+}
+
+/// A log that batches are copied into.
+pub(crate) struct LogCopy<'a> {
+    wal: &'a Wal,
+    /// Where the next record goes.
+    at: u64,
+}
+
+impl LogCopy<'_> {
+    /// An empty log.
+    pub(crate) fn new(wal: &Wal) -> LogCopy<'_> {
+        LogCopy { wal, at: FILE_HEADER_BYTES as u64 }
+    }
+
+    /// Appends the payload of a batch.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
         let (framing, uid, offset) = (LogKind::Wal.framing(), self.wal.uid, self.at);
         let place = Place { framing, uid, offset, durable_up_to: 0 };
         let end = offset + place.framed_bytes(payload.len());
@@ -85,21 +122,14 @@ impl LogCopy<'_> {
             self.wal.file.write_at(at, piece)
         })?;
         self.at = end;
-        self.chain.go_on_at(next_seq);
         Ok(())
     }
 
-    /// Makes the log durable, which must go on to `last_seq`. Returns its length.
+    /// Makes the log durable. Returns its length.
     ///
     /// # Errors
-    /// `Corruption` where it does not; what the file system said.
-    pub(crate) fn finish(self, last_seq: SeqNo) -> Result<u64> {
-        let last = self.last_seq();
-        if last != last_seq {
-            return Err(Error::corruption(format!(
-                "the logs end at sequence number {last}, where {last_seq} was read before"
-            )));
-        }
+    /// What the file system said.
+    pub(crate) fn finish(self) -> Result<u64> {
         self.wal.file.release(self.at);
         self.wal.sync()?;
         Ok(self.at)

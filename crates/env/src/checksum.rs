@@ -17,6 +17,12 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     ::crc32c::crc32c(bytes)
 }
 
+/// CRC-32C of bytes that `crc` is of (0 of none) and `bytes` behind them.
+#[inline]
+pub fn continued(crc: u32, bytes: &[u8]) -> u32 {
+    ::crc32c::crc32c_append(crc, bytes)
+}
+
 /// Checksum of the concatenation of `parts`, bound to a file (`seed_uid`) and
 /// a byte `offset` in it.
 #[inline]

@@ -149,6 +149,8 @@ pub enum Event {
     KeyspaceDropped { keyspace: Arc<str> },
     /// A consistent copy of the database was made.
     CheckpointCreated { files: u64, linked_bytes: u64, copied_bytes: u64 },
+    /// A backup was made: its number in the target, its tables, and the bytes that the target had not yet.
+    BackupCreated { number: u64, tables: u64, copied_bytes: u64 },
 }
 
 /// How the end of a job says that it failed.
@@ -176,7 +178,8 @@ impl fmt::Display for Event {
             | Event::ManifestRotated { .. }
             | Event::TableCreated { .. }
             | Event::TableDeleted { .. }
-            | Event::CheckpointCreated { .. } => self.fmt_files(f),
+            | Event::CheckpointCreated { .. }
+            | Event::BackupCreated { .. } => self.fmt_files(f),
             Event::Opened { wal_files, batches, torn_bytes, duration_us } => write!(
                 f,
                 "opened: {batches} batches replayed from {wal_files} logs, {torn_bytes} torn \
@@ -282,6 +285,9 @@ impl Event {
                 f,
                 "checkpoint of {files} files: {linked_bytes} bytes linked, {copied_bytes} copied"
             ),
+            Event::BackupCreated { number, tables, copied_bytes } => {
+                write!(f, "backup {number} of {tables} tables: {copied_bytes} bytes copied")
+            }
             _ => Ok(()),
         }
     }

@@ -267,6 +267,14 @@ mutants! {
 
     // Logs.
     183 LeftOutUnsaid ["P23", "P5 P23"] "whole batches behind damage to a log go without a word";
+
+    // Backups.
+    184 BackupNotSynced ["P28", "P28"] "what is stored for a backup is not synced";
+    185 BackupNameSync ["P28", "P28"] "the names of what is stored for a backup are not synced";
+    186 PruneTooMuch ["P28", "P28"] "a prune removes tables that only an older backup needs, which is kept";
+    187 BackupSumIgnored ["P28", "R6"] "what a restore copies is not compared with its checksum";
+    188 BackupRecordCrc ["P28", "R6"] "the checksum of a backup's record is not compared";
+    189 BackupUnpinned ["P28", "R7"] "tables may go while they are copied to a backup";
 }
 
 #[cfg(test)]

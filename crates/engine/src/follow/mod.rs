@@ -12,6 +12,7 @@
 //!
 //! Owns: the order of a refresh, and the list of moments that are in use.
 
+use crate::backup::{self, BackedUp, BackupOptions, BackupTarget};
 use crate::checkpoint::{self, Followed};
 use crate::db::Db;
 use std::path::{Path, PathBuf};
@@ -270,13 +271,32 @@ impl Follower {
     /// (`Components::comparators`), or after a refresh that failed; `Closed` if the follower is too
     /// far behind: refresh it; `Io`, `NoSpace`. What was made is removed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
-        let Inner { env, dir: source, options, process, following, .. } = &*self.inner;
+        let options = &self.inner.options;
+        self.copy("checkpoint", |followed| {
+            let last_seq = followed.last_seq;
+            let check = |dir: &Path| check_copy(dir, options, last_seq);
+            checkpoint::of_follower(followed, dir.as_ref(), check)
+        })
+    }
+
+    /// Backs up what the last refresh has read, as [`Db::backup`] does. A refresh waits for it.
+    ///
+    /// # Errors
+    /// As [`Follower::checkpoint`] and [`Db::backup`].
+    pub fn backup(&self, target: &dyn BackupTarget, options: BackupOptions) -> Result<BackedUp> {
+        self.copy("backup", |followed| backup::of_follower(&followed, target, options))
+    }
+
+    /// Copies what the last refresh has read, whose files stay until then.
+    fn copy<T>(&self, what: &str, copy: impl FnOnce(Followed<'_>) -> Result<T>) -> Result<T> {
+        let Inner { env, dir: source, process, following, .. } = &*self.inner;
         if !process.is_this() {
             return Err(windrow_read::fork::forked(process));
         }
         let following = following.lock();
         let Some((manifest, logs)) = &following.read else {
-            return Err(Error::invalid("the last refresh failed: refresh before a checkpoint"));
+            let text = format!("the last refresh failed: refresh before a {what}");
+            return Err(Error::invalid(text));
         };
         if let Some(record) = manifest.left_out.records().first() {
             return Err(windrow_store::tree::left_out(record));
@@ -289,9 +309,7 @@ impl Follower {
             last_seq: logs.last_seq(),
             log_end: logs.end(),
         };
-        let check = |dir: &Path| check_copy(dir, options, logs.last_seq());
-        let copied = checkpoint::of_follower(followed, dir.as_ref(), check);
-        copied.map_err(|error| following.lease.lock().loss(&*env.fs).unwrap_or(error))
+        copy(followed).map_err(|error| following.lease.lock().loss(&*env.fs).unwrap_or(error))
     }
 
     /// What kept the last refresh in the background from succeeding; `None` if nothing did.

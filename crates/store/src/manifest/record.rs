@@ -115,7 +115,6 @@ impl Record {
     }
 
     /// Appends the record's bytes.
-    #[cfg(any(test, feature = "testing"))]
     pub fn encode(&self, out: &mut Vec<u8>) {
         let encoded = self.encode_parts(|part| {
             out.extend_from_slice(part);

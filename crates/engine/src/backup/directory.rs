@@ -1,0 +1,225 @@
+//! A directory of backups.
+//!
+//! Owns: its lock, and how a file comes into being whole. Never does: know what a backup is.
+
+use super::names::{LOGS, RECORDS, TABLES};
+use super::target::{BackupTarget, StoredObject, read_piece};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, Result, unless_mutant};
+use windrow_env::Env;
+use windrow_env::fs::{FileLock, LockMode, ReadFile, ReadOptions, WriteOptions};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use windrow_store::host::place::enter;
+
+const LOCK: &str = "LOCK";
+
+/// A file is written under such a name, and gets its own once it is whole.
+const UNFINISHED: &str = "unfinished";
+
+const FOLDERS: [&str; 3] = [TABLES, RECORDS, LOGS];
+
+const PIECE_BYTES: usize = 1 << 20;
+
+/// A directory that keeps backups. One process at a time changes it; any number read it meanwhile
+/// if nobody does.
+pub struct BackupDirectory {
+    env: Env,
+    dir: PathBuf,
+    _lock: Box<dyn FileLock>,
+    is_read_only: bool,
+    is_claimed: AtomicBool,
+    /// Files that were begun.
+    begun: AtomicU64,
+}
+
+impl std::fmt::Debug for BackupDirectory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BackupDirectory({})", self.dir.display())
+    }
+}
+
+impl BackupDirectory {
+    /// Opens a directory of backups, and makes one where nothing is.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a directory that holds something else; `Busy` if somebody else has it
+    /// open; `Io`.
+    pub fn open(dir: impl AsRef<Path>) -> Result<BackupDirectory> {
+        BackupDirectory::open_in(&Env::os(1), dir.as_ref())
+    }
+
+    /// Opens a directory of backups to list, verify and restore them. Nothing is written.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is not there, or holds something else; `Busy` if somebody has it open
+    /// to change it; `Io`.
+    pub fn open_read_only(dir: impl AsRef<Path>) -> Result<BackupDirectory> {
+        BackupDirectory::open_read_only_in(&Env::os(1), dir.as_ref())
+    }
+
+    /// [`BackupDirectory::open`] in an environment.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_in(env: &Env, dir: &Path) -> Result<BackupDirectory> {
+        let dir = env.fs.absolute(dir)?;
+        if !env.fs.exists(&dir)? {
+            env.fs.create_dir(&dir)?;
+        }
+        let (env, dir) = enter(env, &dir)?;
+        check_holds_backups(&env, &dir)?;
+        let lock = env.fs.lock(&dir.join(LOCK), LockMode::Exclusive)?;
+        for folder in FOLDERS {
+            if !env.fs.exists(&dir.join(folder))? {
+                env.fs.create_dir(&dir.join(folder))?;
+            }
+        }
+        // Left by one that was cut short.
+        for name in env.fs.list(&dir)?.iter().filter(|name| name.starts_with(UNFINISHED)) {
+            env.fs.remove(&dir.join(name))?;
+        }
+        env.fs.sync_dir(&dir)?;
+        Ok(BackupDirectory::new(env, dir, lock, false))
+    }
+
+    /// [`BackupDirectory::open_read_only`] in an environment.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_read_only_in(env: &Env, dir: &Path) -> Result<BackupDirectory> {
+        if !env.fs.exists(dir)? {
+            return Err(Error::invalid(format!("there are no backups in {}", dir.display())));
+        }
+        let (env, dir) = enter(env, dir)?;
+        check_holds_backups(&env, &dir)?;
+        let lock = env.fs.lock(&dir.join(LOCK), LockMode::Shared)?;
+        Ok(BackupDirectory::new(env, dir, lock, true))
+    }
+
+    fn new(env: Env, dir: PathBuf, lock: Box<dyn FileLock>, is_read_only: bool) -> BackupDirectory {
+        let (is_claimed, begun) = (AtomicBool::new(false), AtomicU64::new(0));
+        BackupDirectory { env, dir, _lock: lock, is_read_only, is_claimed, begun }
+    }
+
+    fn check_changes(&self) -> Result<()> {
+        if self.is_read_only {
+            let text = format!("the backups in {} are open to be read", self.dir.display());
+            return Err(Error::new(ErrorKind::ReadOnly, text));
+        }
+        Ok(())
+    }
+
+    /// Makes the name of a file durable. One that may go with the power is removed at once: a later
+    /// backup would go by it.
+    fn sync_name(&self, path: &Path) -> Result<()> {
+        self.env.fs.sync_dir(folder_of(path)).inspect_err(|_| {
+            let _ = self.env.fs.remove(path);
+        })
+    }
+
+    fn write(&self, path: &Path, from: &mut dyn Read) -> Result<()> {
+        let mut file = self.env.fs.create(path, WriteOptions::default())?;
+        let mut buf = vec![0; PIECE_BYTES];
+        loop {
+            match read_piece(from, &mut buf)? {
+                [] => return file.finish(),
+                piece => file.append(piece)?,
+            }
+        }
+    }
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+/// That a directory holds nothing else, so that nothing of somebody else's is removed.
+fn check_holds_backups(env: &Env, dir: &Path) -> Result<()> {
+    let is_known =
+        |name: &str| name == LOCK || FOLDERS.contains(&name) || name.starts_with(UNFINISHED);
+    match env.fs.list(dir)?.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(other) => Err(Error::invalid(format!(
+            "{} holds `{other}`: backups need a directory of their own",
+            dir.display()
+        ))),
+    }
+}
+
+impl BackupTarget for BackupDirectory {
+    fn put(&self, name: &str, from: &mut dyn Read) -> Result<()> {
+        self.check_changes()?;
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        let (unfinished, path) =
+            (self.dir.join(format!("{UNFINISHED}-{number}")), self.dir.join(name));
+        let stored = self.write(&unfinished, from);
+        if let Err(error) = stored.and_then(|()| self.env.fs.rename(&unfinished, &path)) {
+            // Where there is no room, others need it. What cannot be removed is by the next open.
+            let _ = self.env.fs.remove(&unfinished);
+            return Err(error);
+        }
+        unless_mutant!(BackupNameSync, self.sync_name(&path)?);
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Result<Box<dyn Read + '_>> {
+        let file = self.env.fs.open(&self.dir.join(name), ReadOptions::default())?;
+        Ok(Box::new(Reading { file, at: 0 }))
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<StoredObject>> {
+        let dir = self.dir.join(folder);
+        // A directory that was made and not used has none.
+        if !self.env.fs.exists(&dir)? {
+            return Ok(Vec::new());
+        }
+        let stored = |file: String| {
+            let bytes = self.env.fs.len(&dir.join(&file))?;
+            Ok(StoredObject { name: format!("{folder}/{file}"), bytes })
+        };
+        self.env.fs.list(&dir)?.into_iter().map(stored).collect()
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.check_changes()?;
+        let path = self.dir.join(name);
+        self.env.fs.remove(&path)?;
+        self.env.fs.sync_dir(folder_of(&path))
+    }
+
+    fn claim(&self) -> Result<Box<dyn Send + '_>> {
+        self.check_changes()?;
+        if self.is_claimed.swap(true, Ordering::AcqRel) {
+            let text = format!("a backup or a prune goes on in {}", self.dir.display());
+            return Err(Error::new(ErrorKind::Busy, text));
+        }
+        Ok(Box::new(Claim(&self.is_claimed)))
+    }
+}
+
+struct Claim<'a>(&'a AtomicBool);
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A file that is read from its beginning.
+struct Reading {
+    file: Arc<dyn ReadFile>,
+    at: u64,
+}
+
+impl Read for Reading {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.file.len() - self.at;
+        let len = left.min(buf.len() as u64) as usize;
+        self.file.read_at(self.at, &mut buf[..len]).map_err(std::io::Error::other)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}

@@ -1,0 +1,148 @@
+//! The backups that a target keeps: listed, read, verified, pruned.
+//!
+//! Owns: what is removed, and in which order. Never does: store an object.
+
+use super::log_part;
+use super::names;
+use super::record::{Backup, Contents};
+use super::sum::Sum;
+use super::target::{BackupTarget, io_error};
+use std::collections::BTreeSet;
+use windrow_base::{Error, FileUid, Result};
+
+/// The numbers of a target's backups, ascending.
+///
+/// # Errors
+/// What the target says.
+pub fn backup_numbers(target: &dyn BackupTarget) -> Result<Vec<u64>> {
+    let records = target.list(names::RECORDS)?;
+    let mut numbers: Vec<u64> =
+        records.iter().filter_map(|stored| names::number_of(&stored.name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// The backups of a target, oldest first.
+///
+/// # Errors
+/// `Corruption` of a record, which it names; what the target says. [`backup_numbers`] and
+/// [`read_backup`] tell the others.
+pub fn backups(target: &dyn BackupTarget) -> Result<Vec<Backup>> {
+    let of = |number| Ok(read_record(target, number)?.told());
+    backup_numbers(target)?.into_iter().map(of).collect()
+}
+
+/// What the record of a backup says. What the backup is made of is not read.
+///
+/// # Errors
+/// `InvalidArgument` where there is no such backup; `Corruption` of its record; what the target says.
+pub fn read_backup(target: &dyn BackupTarget, number: u64) -> Result<Backup> {
+    Ok(existing(target, Some(number))?.told())
+}
+
+/// Reads backups whole, and what they share once.
+pub struct BackupVerifier<'a> {
+    target: &'a dyn BackupTarget,
+    sound: BTreeSet<(FileUid, Sum)>,
+}
+
+impl std::fmt::Debug for BackupVerifier<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BackupVerifier({} tables are sound)", self.sound.len())
+    }
+}
+
+impl<'a> BackupVerifier<'a> {
+    /// One that has read nothing yet.
+    pub fn new(target: &'a dyn BackupTarget) -> BackupVerifier<'a> {
+        BackupVerifier { target, sound: BTreeSet::new() }
+    }
+
+    /// Reads every byte of a backup and compares it with what was stored. Tables that this has read
+    /// for another backup are not read again.
+    ///
+    /// # Errors
+    /// `Corruption` that names what is damaged; `InvalidArgument` where there is no such backup;
+    /// what the target says, also where an object is absent.
+    pub fn verify(&mut self, number: u64) -> Result<Backup> {
+        let contents = existing(self.target, Some(number))?;
+        for table in &contents.tables {
+            if !self.sound.contains(&(table.uid, table.sum)) {
+                let name = names::table(table.uid);
+                table.sum.copy(self.target, &name, &mut std::io::sink())?;
+                self.sound.insert((table.uid, table.sum));
+            }
+        }
+        log_part::read(self.target, number, &contents.log, &mut |_| Ok(()))?;
+        Ok(contents.told())
+    }
+}
+
+/// Reads every byte of a backup and compares it with what was stored.
+///
+/// # Errors
+/// As [`BackupVerifier::verify`].
+pub fn verify_backup(target: &dyn BackupTarget, number: u64) -> Result<Backup> {
+    BackupVerifier::new(target).verify(number)
+}
+
+/// Removes all but the newest `keep` backups, and what no backup needs any more: that of those
+/// which were cut short as well. Returns the numbers of those that were removed.
+///
+/// # Errors
+/// `Busy` while something else changes the target; `Corruption` of a record that is to be kept, in
+/// which case nothing is removed, since nobody knows what that backup needs; what the target says.
+/// The backups that are kept are whole whatever happens.
+pub fn prune_backups(target: &dyn BackupTarget, keep: usize) -> Result<Vec<u64>> {
+    let _claim = target.claim()?;
+    let all = backup_numbers(target)?;
+    let (gone, kept) = all.split_at(all.len().saturating_sub(keep));
+    let mut needed = BTreeSet::new();
+    for &number in kept {
+        let contents = read_record(target, number).map_err(|error| {
+            error.context(format!("nothing is removed, since of backup {number}"))
+        })?;
+        needed.extend(contents.tables.iter().map(|table| names::table(table.uid)));
+        needed.extend((0..contents.log.len()).map(|part| names::log_part(number, part)));
+    }
+    // Records first, so that one that is there finds its tables; the oldest first, so that the
+    // newest are left if this is cut short.
+    for &number in gone {
+        target.remove(&names::record(number))?;
+    }
+    for folder in [names::LOGS, names::TABLES] {
+        for stored in target.list(folder)? {
+            if names::is_ours(&stored.name) && !needed.contains(&stored.name) {
+                target.remove(&stored.name)?;
+            }
+        }
+    }
+    Ok(gone.to_vec())
+}
+
+/// The record of the backup of this number, or of the newest one.
+///
+/// # Errors
+/// `InvalidArgument` where there is none; as [`read_record`].
+pub(super) fn existing(target: &dyn BackupTarget, number: Option<u64>) -> Result<Contents> {
+    let all = backup_numbers(target)?;
+    let last = *all.last().ok_or_else(|| Error::invalid("there is no backup here"))?;
+    match number.unwrap_or(last) {
+        number if all.contains(&number) => read_record(target, number),
+        number => {
+            Err(Error::invalid(format!("there is no backup {number}; the last one is {last}")))
+        }
+    }
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// As [`Contents::decode`]; what the target says.
+pub(super) fn read_record(target: &dyn BackupTarget, number: u64) -> Result<Contents> {
+    let name = names::record(number);
+    let mut bytes = Vec::new();
+    let read = target.get(&name)?.read_to_end(&mut bytes);
+    read.map_err(|error| io_error(error).with_file(&*name))?;
+    Contents::decode(number, &bytes).map_err(|error| error.with_file(name))
+}

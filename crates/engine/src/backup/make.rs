@@ -1,0 +1,334 @@
+//! A backup is made: of an open database, or of what a follower has read.
+//!
+//! Owns: the order of what is stored: tables and logs, then the record. Never does: remove an
+//! object.
+
+use super::kept::{backup_numbers, read_record};
+use super::log_part;
+use super::names;
+use super::pace::Pace;
+use super::record::{BackedUpTable, Contents};
+use super::sum::Sum;
+use super::target::{BackupTarget, read_piece};
+use crate::checkpoint::{Followed, Numbers, close_state, one_moment};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
+use windrow_env::Env;
+use windrow_env::fs::{ReadFile, ReadOptions};
+use windrow_env::sync::atomic::Ordering;
+use windrow_format::names as files;
+use windrow_read::cache::TableHandle;
+use windrow_read::events::Event;
+use windrow_recover::database::Database;
+use windrow_store::manifest::state::ManifestState;
+
+/// How a backup is made.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct BackupOptions {
+    /// Bytes that are copied each second at most; 0: as many as it can.
+    pub bytes_per_second: u64,
+}
+
+/// What a backup did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackedUp {
+    /// Its number in the target.
+    pub number: u64,
+    /// Tables that it is made of.
+    pub tables: u64,
+    /// Bytes of them, and of the log that goes with it.
+    pub bytes: u64,
+    /// Tables that the target had not yet.
+    pub copied_tables: u64,
+    /// Bytes of them, and of the log.
+    pub copied_bytes: u64,
+}
+
+/// Backs a database up as it is now.
+///
+/// # Errors
+/// What the database and the target say; the target then has no backup more than before, unless it
+/// was the last step that failed: then a whole one may be there.
+pub(crate) fn backup(
+    database: &Database,
+    target: &dyn BackupTarget,
+    options: BackupOptions,
+) -> Result<BackedUp> {
+    let _claim = target.claim()?;
+    let known = Known::of(target, database.database_uid)?;
+    let (state, numbers, mut pins) = pinned_moment(database)?;
+    let check = || database.workers.check_open();
+    let source = Source {
+        env: &database.env,
+        dir: &database.dir,
+        database_uid: database.database_uid,
+        direct: database.settings.direct_io,
+    };
+    let mut pace = Pace::new(database.env.clock.clone(), options.bytes_per_second, &check);
+    let tables = source.store_tables(target, &known, &state, (&mut pins, &mut pace))?;
+    let done = source.store_record(target, &known, (&state, numbers), (tables, Vec::new()))?;
+    database.events.send_with(|| Event::BackupCreated {
+        number: done.number,
+        tables: done.tables,
+        copied_bytes: done.copied_bytes,
+    });
+    Ok(done)
+}
+
+/// The state to back up, the numbers of the files of a copy, and what keeps its tables.
+///
+/// Nothing is under way once this returns: the copy may take hours, for which neither a resume nor
+/// a close is to wait. A close leaves tables that have a handle to the next open. After every look
+/// for one the copy asks whether the database is still open, so that it reads nobody else's.
+fn pinned_moment(database: &Database) -> Result<(ManifestState, Numbers, Pins)> {
+    let _underway = database.workers.begin()?;
+    let (mut state, views) = one_moment(database)?;
+    // A handle keeps its table. The views go, and with them their memtables.
+    let tables = views.iter().flat_map(|view| &view.levels).flat_map(|level| level.files());
+    let pins = tables.map(|file| (file.file.number, file.table.clone())).collect();
+    let numbers = close_state(&mut state, database.next_file.load(Ordering::Relaxed));
+    Ok((state, numbers, pins))
+}
+
+/// Backs up what a follower has read of a database. The caller keeps its files.
+///
+/// # Errors
+/// As [`backup`].
+pub(crate) fn of_follower(
+    followed: &Followed<'_>,
+    target: &dyn BackupTarget,
+    options: BackupOptions,
+) -> Result<BackedUp> {
+    let _claim = target.claim()?;
+    let known = Known::of(target, followed.database_uid)?;
+    let (state, numbers, log_end) = followed.copied();
+    let source = Source {
+        env: followed.env,
+        dir: followed.dir,
+        database_uid: followed.database_uid,
+        direct: false,
+    };
+    let mut pace = Pace::new(followed.env.clock.clone(), options.bytes_per_second, &|| Ok(()));
+    // The log first: what keeps it keeps the tables as well.
+    let log = log_end
+        .map(|end| log_part::store(target, known.next, followed, end, &mut pace))
+        .transpose()?
+        .unwrap_or_default();
+    // Logs with no batch: a restore makes what a close would leave.
+    let (state, numbers) = if log.is_empty() { followed.closed() } else { (state, numbers) };
+    let tables = source.store_tables(target, &known, &state, (&mut Pins::new(), &mut pace))?;
+    source.store_record(target, &known, (&state, numbers), (tables, log))
+}
+
+/// Handles of tables that are to stay.
+type Pins = BTreeMap<FileNumber, Arc<TableHandle>>;
+
+/// What a target has.
+struct Known {
+    /// The number of the next backup.
+    next: u64,
+    /// Tables that backups name.
+    tables: BTreeMap<FileUid, Sum>,
+    /// The length of each object in the folder of tables.
+    there: BTreeMap<String, u64>,
+}
+
+impl Known {
+    /// What a target has of this database.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it has backups of another one; what the target says.
+    fn of(target: &dyn BackupTarget, database_uid: u64) -> Result<Known> {
+        let (mut next, mut tables) = (1, BTreeMap::new());
+        let stored = target.list(names::TABLES)?.into_iter();
+        let there = stored.map(|stored| (stored.name, stored.bytes)).collect();
+        for number in backup_numbers(target)? {
+            next = number + 1;
+            let contents = match read_record(target, number) {
+                Ok(contents) => contents,
+                // Damage to another backup does not keep this one from being made.
+                Err(error) if error.is_corruption() => continue,
+                Err(error) => return Err(error),
+            };
+            if contents.database_uid != database_uid {
+                return Err(Error::invalid(format!(
+                    "backup {number} is of another database ({:016x}, and this is {database_uid:016x}): \
+                     each needs a place of its own for its backups",
+                    contents.database_uid
+                )));
+            }
+            tables.extend(contents.tables.iter().map(|table| (table.uid, table.sum)));
+        }
+        Ok(Known { next, tables, there })
+    }
+
+    /// What a table holds, if it is there whole and a backup says it.
+    fn sum_of(&self, uid: FileUid, bytes: u64) -> Option<Sum> {
+        let sum = self.tables.get(&uid).filter(|sum| sum.bytes == bytes)?;
+        self.has(uid, bytes).then_some(*sum)
+    }
+
+    /// Whether the target has a table. One of another length was damaged: it is stored again.
+    fn has(&self, uid: FileUid, bytes: u64) -> bool {
+        self.there.get(&names::table(uid)) == Some(&bytes)
+    }
+}
+
+/// Tables of a backup, and which of them were copied.
+#[derive(Default)]
+struct Tables {
+    list: Vec<BackedUpTable>,
+    copied: u64,
+    copied_bytes: u64,
+}
+
+/// Where tables come from.
+struct Source<'a> {
+    env: &'a Env,
+    dir: &'a Path,
+    database_uid: u64,
+    /// Whether its files are read past the page cache.
+    direct: bool,
+}
+
+impl Source<'_> {
+    /// Stores the tables of a state that the target has not.
+    fn store_tables(
+        &self,
+        target: &dyn BackupTarget,
+        known: &Known,
+        state: &ManifestState,
+        (pins, pace): (&mut Pins, &mut Pace<'_>),
+    ) -> Result<Tables> {
+        let tables = state.keyspaces.values().flat_map(|keyspace| keyspace.version.files());
+        let tables: BTreeMap<_, _> =
+            tables.map(|(_, _, file)| (file.number, (file.uid, file.bytes))).collect();
+        let mut stored = Tables::default();
+        for (number, (uid, bytes)) in tables {
+            let sum = match known.sum_of(uid, bytes) {
+                Some(sum) => sum,
+                // An earlier backup was cut short behind it. Its checksum is the source's: so it is
+                // noticed if it is not the same.
+                None if known.has(uid, bytes) => {
+                    let mut reading = self.open(number, bytes, pace)?;
+                    let mut buf = vec![0; reading.pace.piece_bytes() as usize];
+                    while !read_piece(&mut reading, &mut buf)?.is_empty() {}
+                    reading.sum
+                }
+                None => {
+                    let sum = self.copy(target, (number, uid, bytes), pace)?;
+                    stored.copied += 1;
+                    stored.copied_bytes += bytes;
+                    sum
+                }
+            };
+            stored.list.push(BackedUpTable { number, uid, sum });
+            // It may go: the target has it.
+            drop(pins.remove(&number));
+        }
+        Ok(stored)
+    }
+
+    /// Stores the record: from here on there is a backup.
+    fn store_record(
+        &self,
+        target: &dyn BackupTarget,
+        known: &Known,
+        (state, numbers): (&ManifestState, Numbers),
+        (tables, log): (Tables, Vec<Sum>),
+    ) -> Result<BackedUp> {
+        let log_bytes: u64 = log.iter().map(|part| part.bytes).sum();
+        let contents = Contents {
+            number: known.next,
+            made_ms: self.env.clock.wall_ms(),
+            database_uid: self.database_uid,
+            manifest_number: numbers.manifest,
+            log_number: numbers.wal,
+            log,
+            tables: tables.list,
+            manifest: state.snapshot(),
+        };
+        target.put(&names::record(known.next), &mut contents.encode().as_slice())?;
+        let told = contents.told();
+        Ok(BackedUp {
+            number: told.number,
+            tables: told.tables,
+            bytes: told.bytes,
+            copied_tables: tables.copied,
+            copied_bytes: tables.copied_bytes + log_bytes,
+        })
+    }
+
+    /// Opens a table, which must be as long as the manifest says.
+    fn open<'p, 'c>(
+        &self,
+        number: FileNumber,
+        bytes: u64,
+        pace: &'p mut Pace<'c>,
+    ) -> Result<Reading<'p, 'c>> {
+        let path = self.dir.join(files::table(number));
+        let opened = self.env.fs.open(&path, ReadOptions { direct: self.direct });
+        pace.wait_for(0)?;
+        let file = opened?;
+        if file.len() != bytes {
+            let text = format!("it has {} bytes, where {bytes} were written", file.len());
+            return Err(Error::corruption(text).with_file(path.display().to_string()));
+        }
+        Ok(Reading { file, sum: Sum::default(), pace, failed: None })
+    }
+
+    fn copy(
+        &self,
+        target: &dyn BackupTarget,
+        (number, uid, bytes): (FileNumber, FileUid, u64),
+        pace: &mut Pace<'_>,
+    ) -> Result<Sum> {
+        let mut reading = self.open(number, bytes, pace)?;
+        let put = target.put(&names::table(uid), &mut reading);
+        // Of an error of ours the target may have made one of its own.
+        reading.failed.take().map_or(put, Err)?;
+        let taken = reading.sum.bytes;
+        if taken != bytes {
+            let text = format!("the target took {taken} of the {bytes} bytes of table {number}");
+            return Err(Error::new(ErrorKind::Io, text));
+        }
+        Ok(reading.sum)
+    }
+}
+
+/// A table that is read from its beginning.
+struct Reading<'p, 'c> {
+    file: Arc<dyn ReadFile>,
+    /// Of all bytes so far.
+    sum: Sum,
+    pace: &'p mut Pace<'c>,
+    /// What kept it from being read on.
+    failed: Option<Error>,
+}
+
+impl Reading<'_, '_> {
+    fn read_on(&mut self, buf: &mut [u8]) -> Result<usize> {
+        let left = self.file.len() - self.sum.bytes;
+        let len = left.min(buf.len() as u64).min(self.pace.piece_bytes()) as usize;
+        if len > 0 {
+            self.pace.wait_for(len as u64)?;
+            self.file.read_at(self.sum.bytes, &mut buf[..len])?;
+            self.sum.add(&buf[..len]);
+        }
+        Ok(len)
+    }
+}
+
+impl Read for Reading<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        self.read_on(buf).map_err(|error| {
+            self.failed = Some(error.clone());
+            std::io::Error::other(error)
+        })
+    }
+}

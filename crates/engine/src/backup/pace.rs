@@ -1,0 +1,70 @@
+//! How fast a backup copies.
+//!
+//! Owns: when the next bytes may go. Never does: read or write them.
+
+use std::sync::Arc;
+use windrow_base::Result;
+use windrow_env::Clock;
+
+/// Bytes at a time, at most: of a slow copy, what it may copy in a tenth of a second.
+const PIECE_BYTES: u64 = 1 << 20;
+const PIECE_BYTES_MIN: u64 = 4 << 10;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// It is asked so often whether the copy may go on.
+const STEP_NS: u64 = NS_PER_S / 10;
+
+/// Keeps to a number of bytes a second.
+pub(super) struct Pace<'a> {
+    clock: Arc<dyn Clock>,
+    bytes_per_second: u64,
+    /// When the next byte may go.
+    next_ns: u64,
+    /// Whether the copy may go on.
+    check: &'a dyn Fn() -> Result<()>,
+}
+
+impl<'a> Pace<'a> {
+    /// With 0 bytes a second as fast as it goes.
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        bytes_per_second: u64,
+        check: &'a dyn Fn() -> Result<()>,
+    ) -> Pace<'a> {
+        let next_ns = clock.monotonic_ns();
+        Pace { clock, bytes_per_second, next_ns, check }
+    }
+
+    /// Bytes that are to be copied at a time at most.
+    pub(super) fn piece_bytes(&self) -> u64 {
+        match self.bytes_per_second {
+            0 => PIECE_BYTES,
+            rate => (rate / 10).clamp(PIECE_BYTES_MIN, PIECE_BYTES),
+        }
+    }
+
+    /// Waits until so many bytes may go.
+    ///
+    /// # Errors
+    /// What says that the copy may not go on.
+    pub(super) fn wait_for(&mut self, bytes: u64) -> Result<()> {
+        (self.check)()?;
+        if self.bytes_per_second == 0 {
+            return Ok(());
+        }
+        loop {
+            let now_ns = self.clock.monotonic_ns();
+            let wait_ns = self.next_ns.saturating_sub(now_ns);
+            if wait_ns == 0 {
+                let takes_ns =
+                    u128::from(bytes) * u128::from(NS_PER_S) / u128::from(self.bytes_per_second);
+                // Time in which it copied nothing is not made up for.
+                self.next_ns = now_ns.saturating_add(u64::try_from(takes_ns).unwrap_or(u64::MAX));
+                return Ok(());
+            }
+            self.clock.sleep_ns(wait_ns.min(STEP_NS));
+            (self.check)()?;
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Where backups are kept: objects by name.
+//!
+//! Owns: what is asked of such a place. Never does: know what is in an object.
+
+use std::io::Read;
+use windrow_base::{Error, ErrorKind, Result};
+
+/// An object that a target has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredObject {
+    /// Its whole name, with the folder.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// A place for backups: [`super::BackupDirectory`], or one of your own, for example in an object
+/// store. Names are of letters, digits, dots, hyphens and one slash; what comes before the slash is a
+/// folder.
+///
+/// Backups and prunes change it, one at a time: see [`BackupTarget::claim`]. What only reads, a
+/// restore and the like, may do so at any time: of a backup that is removed meanwhile it fails.
+pub trait BackupTarget: Send + Sync {
+    /// Stores an object, all that `from` has, in the place of one of that name. When this returns
+    /// it is durable; if it fails, or the process dies, the object is whole, or as it was before.
+    ///
+    /// # Errors
+    /// Those of the place, and of `from`.
+    fn put(&self, name: &str, from: &mut dyn Read) -> Result<()>;
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// `Io` if there is none; those of the place.
+    fn get(&self, name: &str) -> Result<Box<dyn Read + '_>>;
+
+    /// The objects of a folder, in any order; none if there is no such folder. All that `put`
+    /// returned from are among them.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn list(&self, folder: &str) -> Result<Vec<StoredObject>>;
+
+    /// Removes an object, which is there. It stays removed when this returns.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn remove(&self, name: &str) -> Result<()>;
+
+    /// Keeps other backups and prunes away until what this returns is dropped. A target that does
+    /// not say how leaves that to its users: a prune next to a backup could remove what that is
+    /// about to name.
+    ///
+    /// # Errors
+    /// `Busy` while another one goes on.
+    fn claim(&self) -> Result<Box<dyn Send + '_>> {
+        Ok(Box::new(()))
+    }
+}
+
+/// An error that came through the standard library's traits: ours as it was.
+pub(super) fn io_error(error: std::io::Error) -> Error {
+    error.downcast::<Error>().unwrap_or_else(|error| {
+        Error::new(ErrorKind::Io, "an object of a backup was not read or written")
+            .with_source(error)
+    })
+}
+
+/// Reads a piece; nothing at the end.
+///
+/// # Errors
+/// What the reader said.
+pub(super) fn read_piece<'a>(from: &mut dyn Read, buf: &'a mut [u8]) -> Result<&'a [u8]> {
+    loop {
+        match from.read(buf) {
+            Ok(len) => return Ok(&buf[..len]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(io_error(error)),
+        }
+    }
+}

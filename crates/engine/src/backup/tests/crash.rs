@@ -1,0 +1,157 @@
+//! What is left after a process that ends at any operation of a backup, a prune or a restore, or
+//! whose device fails there.
+
+use super::*;
+use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
+
+/// A database with one backup, and what the next one adds.
+fn prepared(env: &Env) -> (Db, BackupDirectory, Entries) {
+    let db = open(env, "db");
+    let target = directory(env);
+    put(&db, 0..60, "a");
+    db.backup(&target, BackupOptions::default()).unwrap();
+    let first = contents(&db);
+    put(&db, 30..90, "b");
+    (db, target, first)
+}
+
+/// Whatever a target has after a crash is whole, of its moment, and the next backup as well.
+fn judge(env: &Env, moments: [&Entries; 2], at: u64) {
+    let target = directory(env);
+    let known = backups(&target).unwrap();
+    assert!(!known.is_empty(), "operation {at}: both backups are gone");
+    for backup in &known {
+        verify_backup(&target, backup.number).unwrap();
+        let dir = format!("copy-{}", backup.number);
+        let found = restored(env, &target, Some(backup.number), &dir);
+        assert!(moments.contains(&&found), "operation {at}: backup {}", backup.number);
+    }
+    let db = open(env, "db");
+    let again = db.backup(&target, BackupOptions::default()).unwrap();
+    prune_backups(&target, 1).unwrap();
+    assert_eq!(restored(env, &target, Some(again.number), "again"), contents(&db));
+    db.close().unwrap();
+}
+
+/// Ends the process at each operation of a backup and a prune, in turn.
+fn end_at_any_operation(end: impl Fn(&Handles, u64)) {
+    for at in 0.. {
+        let (env, handles) = env(at + 1);
+        let (db, target, first) = prepared(&env);
+        let second = contents(&db);
+        handles.fs.crash_at(handles.fs.operations() + at);
+        let done = db.backup(&target, BackupOptions::default());
+        let done = done.and_then(|_| prune_backups(&target, 1));
+        let is_over = done.is_ok() && !handles.fs.is_dead();
+        drop((db, target));
+        if is_over {
+            assert!(at > 20, "a backup and a prune take {at} operations");
+            return;
+        }
+        end(&handles, at);
+        let handles = handles.reborn(at);
+        judge(&handles.env(), [&first, &second], at);
+    }
+}
+
+#[test]
+fn a_loss_of_power_at_any_operation_leaves_whole_backups() {
+    end_at_any_operation(|handles, at| handles.fs.crash(at));
+}
+
+#[test]
+fn a_kill_at_any_operation_leaves_whole_backups() {
+    end_at_any_operation(|handles, at| handles.fs.kill(at));
+}
+
+/// Each operation on the target fails in turn, and may have been done all the same.
+#[test]
+fn a_target_that_fails_keeps_its_backups_and_can_be_used_again() {
+    for kind in [FaultKind::Io, FaultKind::NoSpace] {
+        for at in 0.. {
+            let (env, handles) = env(at + 1);
+            let (db, target, first) = prepared(&env);
+            let second = contents(&db);
+            let fault = Fault::new(kind, Ops::MUTATING, When::Matching(at)).on_path("backups");
+            let fault = handles.fs.inject(fault);
+            let done = db.backup(&target, BackupOptions::default());
+            let done = done.and_then(|_| prune_backups(&target, 1));
+            handles.fs.remove_fault(fault);
+            db.close().unwrap();
+            drop(target);
+            judge(&env, [&first, &second], at);
+            if done.is_ok() {
+                assert!(at > 5, "{at} operations failed");
+                break;
+            }
+        }
+    }
+}
+
+/// What is half stored on a device that is full takes nothing of it, and what is whole is used.
+#[test]
+fn a_full_target_is_gone_on_with() {
+    let (env, handles) = env(1);
+    let db = open(&env, "db");
+    let target = directory(&env);
+    for round in 0..4 {
+        put(&db, round * 1_000..round * 1_000 + 1_000, "a");
+        db.flush().unwrap();
+    }
+    let full = Fault::new(FaultKind::NoSpace, Ops::WRITE, When::Matching(2)).on_path("backups");
+    let full = handles.fs.inject(full);
+    let refused = db.backup(&target, BackupOptions::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NoSpace, "{refused}");
+    handles.fs.remove_fault(full);
+    let whole = target.list(names::TABLES).unwrap().len() as u64;
+    assert!(whole > 0 && backups(&target).unwrap().is_empty());
+    assert_eq!(handles.fs.files(Path::new("backups")), ["LOCK"]);
+    let made = db.backup(&target, BackupOptions::default()).unwrap();
+    assert_eq!(made.copied_tables, made.tables - whole, "{made:?}");
+    assert_eq!(restored(&env, &target, None, "copy"), contents(&db));
+    db.close().unwrap();
+}
+
+/// Ends the process at each operation of a restore, in turn.
+fn end_a_restore(end: impl Fn(&Handles, u64)) {
+    for at in 0.. {
+        let (env, handles) = env(at + 1);
+        let (db, target, first) = prepared(&env);
+        let follower = Follower::open_with("db", options(&env)).unwrap();
+        follower.backup(&target, BackupOptions::default()).unwrap();
+        let second = contents(&db);
+        drop(follower);
+        handles.fs.crash_at(handles.fs.operations() + at);
+        let number = 1 + at % 2;
+        let done = restore_backup_in(&env, &target, Some(number), Path::new("copy"));
+        let is_over = done.is_ok() && !handles.fs.is_dead();
+        drop((db, target));
+        end(&handles, at);
+        let handles = handles.reborn(at);
+        let env = handles.env();
+        let mut strict = options(&env);
+        strict.create_if_missing = false;
+        match Db::open_with("copy", strict) {
+            Ok(copy) => {
+                let moment = if number == 1 { &first } else { &second };
+                assert_eq!(&contents(&copy), moment, "operation {at}");
+                copy.close().unwrap();
+            }
+            Err(error) => assert!(!is_over, "operation {at}: {error}"),
+        }
+        if is_over && number == 2 {
+            assert!(at > 15, "a restore takes {at} operations");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_loss_of_power_at_any_operation_restores_all_or_nothing() {
+    end_a_restore(|handles, at| handles.fs.crash(at));
+}
+
+#[test]
+fn a_kill_at_any_operation_restores_all_or_nothing() {
+    end_a_restore(|handles, at| handles.fs.kill(at));
+}
