@@ -2,6 +2,7 @@
 //!
 //! Never does: open, read or write anything.
 
+mod backup;
 mod open;
 #[cfg(feature = "serve")]
 mod serve;
@@ -10,6 +11,7 @@ use crate::bytes::parse_duration;
 use crate::layout::{FieldsArgs, Format};
 use crate::session::Session;
 use crate::stop::OnStop;
+pub(crate) use backup::{BackupArgs, BackupsArgs, RestoreArgs};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use open::Open;
 #[cfg(feature = "serve")]
@@ -92,8 +94,13 @@ pub(crate) enum Command {
     /// Merge everything down, so that nothing dead is left
     Compact(CompactArgs),
     /// Make a copy that can be opened by itself, of hard links where it can
-    #[command(visible_alias = "backup")]
     Checkpoint(CheckpointArgs),
+    /// Back a database up into a directory of backups, which share their tables
+    Backup(BackupArgs),
+    /// List, check and remove the backups of a directory
+    Backups(BackupsArgs),
+    /// Make a database of a backup
+    Restore(RestoreArgs),
     /// Delete a database
     Destroy(DestroyArgs),
     /// Work on one open database, command after command: at a prompt with history and completion,
@@ -143,6 +150,9 @@ impl Command {
             | Command::Repair(_)
             | Command::Compact(_)
             | Command::Checkpoint(_)
+            | Command::Backup(_)
+            | Command::Backups(_)
+            | Command::Restore(_)
             | Command::Destroy(_)
             | Command::Dump(_) => OnStop::Leaves,
             // Has nothing open.
@@ -185,7 +195,8 @@ impl Command {
             | Command::Verify(VerifyArgs { open, .. })
             | Command::Repair(RepairArgs { open, .. })
             | Command::Compact(CompactArgs { open, .. })
-            | Command::Checkpoint(CheckpointArgs { open, .. }) => (open, None),
+            | Command::Checkpoint(CheckpointArgs { open, .. })
+            | Command::Backup(BackupArgs { open, .. }) => (open, None),
             _ => return,
         };
         open.session = Some(session.clone());

@@ -6,7 +6,7 @@
 use std::env;
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A whole number with commas: 34,924.
 pub(crate) fn count(n: u64) -> String {
@@ -45,6 +45,13 @@ pub(crate) fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A moment in milliseconds since 1970, in UTC: `2026-11-27T13:22:10Z`.
+pub(crate) fn utc(ms: u64) -> String {
+    // What no calendar has is no moment of a clock.
+    let moment = UNIX_EPOCH.checked_add(Duration::from_millis(ms));
+    moment.map_or_else(|| "-".to_owned(), |m| humantime::format_rfc3339_seconds(m).to_string())
 }
 
 /// A length of time with three digits that matter.

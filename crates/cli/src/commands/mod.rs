@@ -1,6 +1,7 @@
 //! The commands, a file for each group of them.
 
 mod ask;
+mod backup;
 mod demo;
 mod dump;
 #[cfg(feature = "import")]
@@ -52,6 +53,9 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Repair(args) => maintain::repair(&args, quiet),
         Command::Compact(args) => maintain::compact(&args, quiet),
         Command::Checkpoint(args) => maintain::checkpoint(&args, quiet),
+        Command::Backup(args) => backup::backup(&args, quiet),
+        Command::Backups(args) => backup::list(&args, quiet),
+        Command::Restore(args) => backup::restore(&args, quiet),
         Command::Destroy(args) => maintain::destroy(&args),
         Command::Shell(args) => session::run(&args, quiet, run),
         #[cfg(feature = "serve")]

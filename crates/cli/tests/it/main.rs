@@ -1,6 +1,7 @@
 //! The program as a shell runs it, a module for each kind of command:
 //! `cargo test -p windrow-cli --test it load` runs one.
 
+mod backup;
 mod common;
 mod formats;
 mod json;

@@ -25,6 +25,7 @@ fn shell() -> Shell {
     std::fs::create_dir(shell.path("empty")).unwrap();
     std::fs::create_dir(shell.path("foreign")).unwrap();
     shell.write("foreign/CURRENT", "MANIFEST-000004\n");
+    shell.ok("backup db backups");
     shell.write("text", "a plain file");
     shell.write("no-tab.tsv", "a\t1\nb 2\n");
     shell.write("bad.jsonl", "{\"key\":\"a\"\n");

@@ -210,6 +210,7 @@ fn only_put_and_load_create() {
         "repair DB",
         "compact DB",
         "checkpoint DB target",
+        "backup DB target",
         "delete DB key",
         "delete-range DB a b",
         "clear DB --all",
@@ -222,6 +223,7 @@ fn only_put_and_load_create() {
         let text = sh.fails(&line.replace("DB", "empty"), 1);
         assert!(text.contains("there is no database in empty"), "{line}: {text}");
         assert_eq!(sh.image("empty"), [], "{line} wrote into it");
+        assert!(!sh.path("target").exists(), "{line} made a target");
     }
     let text = sh.fails("load nothing no-such-file", 1);
     assert!(text.contains("no-such-file"), "{text}");
@@ -249,6 +251,11 @@ fn bad_usage_is_two() {
         "load db --group 0",
         "load db --header",
         "load db --header --format jsonl",
+        "backup db",
+        "backup db backups --keep 0",
+        "backup db backups --limit 0",
+        "restore backups",
+        "restore backups copy --backup newest",
     ] {
         sh.fails(line, 2);
     }

@@ -20,7 +20,7 @@ fn commands_have_the_names_that_other_programs_give_them() {
     sh.ok_with("import db", b"b\t2\n");
     sh.ok("del db a");
     assert_eq!(sh.ok("ls db"), "default\n");
-    sh.ok("backup db copy");
+    sh.ok("checkpoint db copy");
     assert_eq!(sh.ok("export copy"), "b\t2\n");
     let (out, code, said) = script(&sh, "shell db", "set c 3\ndel b\nscan\nhelp set\n");
     assert!(out.starts_with("c\t3\n") && out.contains("Store a value"), "{out}");

@@ -1,0 +1,209 @@
+//! `backup`, `backups` and `restore`: of a database at rest and of one that another process
+//! writes, on damage, and killed.
+
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
+use crate::common::{Shell, stderr};
+use serde_json::Value;
+use std::time::Duration;
+use windrow::{BackupDirectory, Db, Options};
+
+/// The object that a command prints.
+fn json(sh: &Shell, line: &str) -> Value {
+    serde_json::from_str(&sh.ok(line)).unwrap()
+}
+
+/// The numbers of the backups that are listed.
+fn numbers(sh: &Shell) -> Vec<u64> {
+    let listed = json(sh, "backups backups --json");
+    let listed = listed["backups"].as_array().unwrap().clone();
+    listed.iter().map(|backup| backup["number"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn backups_are_listed_verified_pruned_and_restored() {
+    let sh = Shell::new();
+    for day in 1..=5u64 {
+        sh.ok_with("load db", format!("day\t{day}\nof-{day}\t{day}\n").as_bytes());
+        let made = json(&sh, "backup db backups --keep 3 --json");
+        assert_eq!(made["number"], day);
+        assert!(made["copied_bytes"].as_u64() <= made["bytes"].as_u64(), "{made}");
+        let removed: Vec<u64> = if day > 3 { vec![day - 3] } else { vec![] };
+        assert_eq!(made["removed"], serde_json::json!(removed));
+        assert_eq!(json(&sh, "backup db copies --json")["number"], day);
+    }
+    assert_eq!(numbers(&sh), [3, 4, 5]);
+    let listed = sh.ok("backups backups");
+    assert!(listed.starts_with("     3  20") && listed.contains(" table"), "{listed}");
+    let verified = sh.ok("backups backups --verify");
+    assert_eq!(verified.matches(": sound\n").count(), 3, "{verified}");
+    assert!(sh.ok("restore backups newest").starts_with("restored backup 5: "));
+    assert_eq!(sh.ok("get newest day"), "5\n");
+    sh.ok("restore backups then --backup 3");
+    assert_eq!(sh.ok("get then day"), "3\n");
+    assert_eq!(sh.fails("get then of-4", 1), "windrow: not found: of-4\n");
+    assert!(sh.ok("verify then").ends_with(": sound\n"));
+    assert!(sh.fails("restore backups then", 1).contains("a restored database needs a directory"));
+    assert!(sh.fails("restore backups x --backup 1", 1).contains("there is no backup 1"));
+    // A restored database is backed up where the one that it is of was.
+    assert_eq!(json(&sh, "backup then backups --json")["copied_tables"], 0);
+    sh.ok("backups backups --keep 1");
+    assert_eq!(numbers(&sh), [6]);
+    sh.ok("put other a 1");
+    assert!(sh.fails("backup other backups", 1).contains("is of another database"));
+}
+
+#[test]
+fn a_database_that_another_process_writes_is_backed_up() {
+    let sh = Shell::new();
+    let db = Db::open_with(sh.path("db"), Options::default()).unwrap();
+    let users = db.keyspace("users").unwrap();
+    (0..1_000).for_each(|n| db.put(format!("{n:05}"), format!("value {n}")).unwrap());
+    db.flush().unwrap();
+    for round in 1..=3 {
+        db.put("round", format!("{round}")).unwrap();
+        users.put("ada", format!("{round}")).unwrap();
+        let made = json(&sh, "backup db backups --json --limit 100");
+        assert_eq!(made["copied_tables"].as_u64(), Some(u64::from(round == 1)), "{made}");
+    }
+    assert_eq!(sh.ok("backups backups --verify").matches(": sound\n").count(), 3);
+    for round in 1..=3 {
+        sh.ok(&format!("restore backups copy-{round} --backup {round}"));
+        assert_eq!(sh.ok(&format!("get copy-{round} round")), format!("{round}\n"));
+        assert_eq!(sh.ok(&format!("get copy-{round} -k users ada")), format!("{round}\n"));
+        assert_eq!(sh.ok(&format!("count copy-{round}")), "1001\n");
+    }
+    db.close().unwrap();
+    // A session has the database open itself.
+    let output = sh.run_with("shell db", b"put round 4\nbackup backups\n");
+    assert!(output.status.success(), "{}", stderr(&output));
+    sh.ok("restore backups copy");
+    assert_eq!(sh.ok("get copy round"), "4\n");
+}
+
+#[test]
+fn backups_that_are_in_use_are_busy() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    let held = BackupDirectory::open(sh.path("backups")).unwrap();
+    for line in ["backup db backups", "backups backups", "restore backups copy"] {
+        let text = sh.fails(line, 1);
+        assert!(text.contains("busy") && text.contains("another program uses these"), "{text}");
+    }
+    drop(held);
+    sh.ok("backup db backups");
+    let read = BackupDirectory::open_read_only(sh.path("backups")).unwrap();
+    sh.ok("restore backups copy");
+    sh.fails("backup db backups", 1);
+    drop(read);
+    sh.ok("backup db backups");
+}
+
+#[test]
+fn a_damaged_backup_is_told_and_the_others_are_restored() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    sh.ok("backup db backups");
+    sh.ok("put db b 2");
+    sh.ok("backup db backups");
+    let record = sh.path("backups/backups/000001.backup");
+    let mut bytes = std::fs::read(&record).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&record, bytes).unwrap();
+    let output = sh.run("backups backups --json");
+    assert_eq!(output.status.code(), Some(1));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [damaged, sound] = &told["backups"].as_array().unwrap()[..] else { panic!("{told}") };
+    assert!(damaged["problem"].as_str().unwrap().contains("its checksum differs"), "{told}");
+    assert!(damaged["tables"].is_null() && sound["problem"].is_null() && sound["tables"] == 2);
+    let text = sh.fails("restore backups copy --backup 1", 1);
+    assert!(text.contains("000001.backup") && text.contains("backups --verify"), "{text}");
+    assert!(!sh.path("copy").exists());
+    sh.ok("restore backups copy");
+    assert_eq!(sh.ok("get copy b"), "2\n");
+}
+
+#[test]
+fn a_damaged_table_is_told_and_stored_again() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    sh.ok("backup db backups");
+    let tables = sh.files("backups/tables", ".sst");
+    let [table] = &tables[..] else { panic!("{tables:?}") };
+    let mut bytes = std::fs::read(table).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(table, bytes).unwrap();
+    sh.ok("backups backups");
+    let text = sh.fails("backups backups --verify", 1);
+    let name = table.file_name().unwrap().to_str().unwrap();
+    assert!(text.contains(name) && text.contains("once its file is removed"), "{text}");
+    assert!(sh.fails("restore backups copy", 1).contains(name));
+    assert!(!sh.path("copy").exists());
+    // As long as the database has it, the next backup stores it again.
+    std::fs::remove_file(table).unwrap();
+    assert_eq!(json(&sh, "backup db backups --json")["copied_tables"], 1);
+    assert_eq!(sh.ok("backups backups --verify").matches(": sound\n").count(), 2);
+    sh.ok("restore backups copy --backup 1");
+    assert_eq!(sh.ok("get copy a"), "1\n");
+}
+
+/// Killed at any moment and run again, next to a writer in another process: every backup that is
+/// listed is whole, and restores to what the database held.
+#[test]
+fn a_backup_that_is_killed_is_run_again() {
+    let sh = Shell::new();
+    let db = Db::open_with(sh.path("db"), Options::default()).unwrap();
+    let (mut kills, mut written) = (0, 0u64);
+    // From one that has hardly begun to one that is over.
+    for round in 0..60u64 {
+        for _ in 0..200 {
+            written += 1;
+            let value = written.to_string().repeat(50);
+            db.put(written.to_be_bytes(), value).unwrap();
+        }
+        if round % 3 == 0 {
+            db.flush().unwrap();
+        }
+        let mut child = sh.spawn("backup db backups --keep 4");
+        std::thread::sleep(Duration::from_micros(round * round * 8));
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none_or(|status| status.success()), "{ended:?}");
+        kills += u64::from(ended.is_none());
+        let _ = child.kill();
+        child.wait().unwrap();
+        if round % 6 == 5 && sh.path("backups").exists() {
+            check_all(&sh, written);
+        }
+    }
+    assert!(kills > 5, "{kills} of 60 were killed");
+    sh.ok("backup db backups --keep 1");
+    assert_eq!(check_all(&sh, written), [written]);
+    db.close().unwrap();
+    eprintln!("{kills} of 60 backups were killed");
+}
+
+/// Verifies and restores every backup that is listed. Returns how many entries are in each: as far
+/// as the writer had come, without a gap.
+fn check_all(sh: &Shell, written: u64) -> Vec<u64> {
+    sh.ok("backups backups --verify");
+    let mut counts = Vec::new();
+    for number in numbers(sh) {
+        sh.ok(&format!("restore backups copy --backup {number}"));
+        let copy = Db::open(sh.path("copy")).unwrap();
+        let keys: Vec<u64> = copy
+            .iter()
+            .map(|entry| u64::from_be_bytes((*entry.unwrap().0).try_into().unwrap()))
+            .collect();
+        let count = keys.len() as u64;
+        assert!(
+            keys.iter().copied().eq(1..=count) && count.is_multiple_of(200) && count <= written
+        );
+        copy.verify().unwrap().into_result().unwrap();
+        copy.close().unwrap();
+        std::fs::remove_dir_all(sh.path("copy")).unwrap();
+        counts.push(count);
+    }
+    assert!(counts.is_sorted(), "{counts:?}");
+    counts
+}
