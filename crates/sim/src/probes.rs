@@ -4,6 +4,7 @@
 //! Owns: the scenarios. Never does: draw anything by seed; the crash harness and the sweep test
 //! promises that need many cases.
 
+mod backing_up;
 mod filling;
 mod following;
 mod forking;
@@ -116,6 +117,9 @@ pub const PROBES: &[(&str, Probe)] = &[
     ),
     ("what is ingested is newer than what was there (P3)", ingesting::what_comes_is_the_newest),
     ("what two writers fail with can go away (P7)", racing::a_failure_of_one_is_that_of_both),
+    ("a prune leaves what others need (P28)", backing_up::a_prune_leaves_what_others_need),
+    ("damage to a backup is not restored (P28)", backing_up::damage_is_not_restored),
+    ("tables stay until they are copied (P28)", backing_up::tables_stay_until_they_are_copied),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 

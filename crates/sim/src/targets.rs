@@ -1,11 +1,11 @@
-//! Checkpoints that a run has made: each is complete or refused, whenever the
-//! crash came, and holds what the database held (P20).
+//! Checkpoints that a run has made, and restored backups: each is complete or refused, whenever the
+//! crash came, and holds what the database held (P20). Every backup that is there is whole.
 //!
 //! Owns: where they lie and what they must hold. Never does: touch the source.
 
 use crate::judge::Judge;
-use std::path::PathBuf;
-use windrow::{Db, InKeyspace, Options};
+use std::path::{Path, PathBuf};
+use windrow::{BackupDirectory, BackupOptions, Db, InKeyspace, Options};
 use windrow_base::ErrorKind;
 use windrow_testkit::model::Model;
 use windrow_testkit::oracle::compare;
@@ -46,15 +46,40 @@ impl Targets {
         judge.tell_time(db)?;
         self.made += 1;
         let dir = world.sibling(&format!("checkpoint-{}", self.made));
-        let result = db.checkpoint(&dir);
+        let result = match self.made % 2 {
+            0 => db.checkpoint(&dir),
+            _ => backed_up_and_restored(db, world, &dir),
+        };
         self.list.push(Target { dir, model: judge.model().clone(), complete: result.is_ok() });
         match result {
             // It flushes first, which makes everything durable.
             Ok(()) => judge.oracle.sync(),
             Err(error) if judge.excuses_error(&error) => {}
-            Err(error) => return Err(format!("checkpoint: {error}")),
+            Err(error) => return Err(format!("checkpoint or backup: {error}")),
         }
         self.check(judge, world, options)
+    }
+
+    /// Reads every backup that is there.
+    fn check_backups(&self, judge: &Judge, world: &World) -> Result<(), String> {
+        let env = world.env();
+        let dir = world.sibling(BACKUPS);
+        if judge.allowed != crate::judge::Allowed::default()
+            || !env.fs.exists(&dir).unwrap_or(false)
+        {
+            return Ok(());
+        }
+        let all = || {
+            let target = BackupDirectory::open_read_only_in(&env, &dir)?;
+            let known = windrow::backups(&target)?;
+            known
+                .iter()
+                .try_for_each(|backup| windrow::verify_backup(&target, backup.number).map(drop))
+        };
+        match all() {
+            Err(error) if !judge.excuses_error(&error) => Err(format!("backups: {error}")),
+            _ => Ok(()),
+        }
     }
 
     /// Opens and compares all of them, and removes them.
@@ -67,6 +92,7 @@ impl Targets {
         world: &World,
         options: &Options,
     ) -> Result<(), String> {
+        self.check_backups(judge, world)?;
         while let Some(mut target) = self.list.pop() {
             let handles = world.handles().ok_or("checkpoints are judged in memory only")?;
             let judged = target.judge(judge, world, options);
@@ -81,6 +107,18 @@ impl Targets {
         }
         Ok(())
     }
+}
+
+/// Where the backups of a run are.
+const BACKUPS: &str = "backups";
+
+/// A copy by a backup among others.
+fn backed_up_and_restored(db: &Db, world: &World, dir: &Path) -> windrow::Result<()> {
+    let env = world.env();
+    let target = BackupDirectory::open_in(&env, &world.sibling(BACKUPS))?;
+    let made = db.backup(&target, BackupOptions::default())?;
+    windrow::restore_backup_in(&env, &target, Some(made.number), dir)?;
+    windrow::prune_backups(&target, 2).map(drop)
 }
 
 impl Target {

@@ -4,10 +4,14 @@
 //! Owns: the acts, and the assertions that each can make by itself. Never does: end a database,
 //! except in the act that closes it.
 
-use super::ledger::first_key;
-use super::stage::{Stage, queued, shown};
-use windrow::{Batch, Conditions, Keyspace, TransactionOptions, WriteSync};
-use windrow_base::Result;
+use super::ledger::{Counts, Ledger, first_key};
+use super::stage::{Ground, Stage, queued, shown};
+use std::path::Path;
+use windrow::{
+    BackedUp, BackupDirectory, BackupOptions, Batch, Conditions, Keyspace, TransactionOptions,
+    WriteSync,
+};
+use windrow_base::{ErrorKind, Result};
 
 /// An act.
 #[derive(Clone, Copy)]
@@ -49,12 +53,14 @@ pub const ACTS: &[Act] = &[
     act("flush", flush, 20),
     act("compact", compact, 6),
     act("checkpoint", checkpoint, 4),
+    act("backup", backup, 6),
     act("keyspaces", keyspaces, 12),
     act("policy", policy, 10),
     act("sync", sync, 40),
     act("read", read, 20),
     act("follow", follow, 8),
     act("copy", copy, 4),
+    act("backup_followed", backup_followed, 6),
     Act { name: "resume", run: resume, kind: Kind::Breaks, times: 6 },
     Act { name: "close", run: close, kind: Kind::Closes, times: 1 },
 ];
@@ -203,6 +209,58 @@ fn checkpoint(stage: &Stage, author: usize) -> Result<()> {
         stage.db.checkpoint(&dir)?;
         stage.ground.with_copy(&dir, &mut |copy| shown(copy, &stage.ledger))
     })
+}
+
+/// Backs up, unless somebody else does, and looks at what is restored of it. Some of the backups are
+/// removed.
+pub(super) fn backed_up(
+    ground: &dyn Ground,
+    ledger: &Ledger,
+    author: usize,
+    back_up: impl FnOnce(&BackupDirectory) -> Result<BackedUp>,
+) -> Result<Option<Counts>> {
+    let (env, dir) = (ground.env(), ground.copy_path(author));
+    let backups = match BackupDirectory::open_in(&env, &ground.backups_path()) {
+        Err(error) if error.kind() == ErrorKind::Busy => return Ok(None),
+        opened => opened?,
+    };
+    let made = back_up(&backups)?;
+    windrow::restore_backup_in(&env, &backups, Some(made.number), Path::new(&dir))?;
+    let seen = ground.with_copy(&dir, &mut |copy| shown(copy, ledger))?;
+    if ground.draw(2) == 0 {
+        windrow::prune_backups(&backups, 2)?;
+    }
+    Ok(Some(seen))
+}
+
+fn backup(stage: &Stage, author: usize) -> Result<()> {
+    let before = stage.ledger.acknowledged();
+    let options = BackupOptions::default();
+    let back_up = |backups: &BackupDirectory| stage.db.backup(backups, options);
+    let seen = backed_up(&*stage.ground, &stage.ledger, author, back_up)?;
+    match seen {
+        Some(seen) => stage.check("a backup", &before, &seen),
+        None => stage.ground.pause(),
+    }
+    Ok(())
+}
+
+/// Another process backs up what it read.
+fn backup_followed(stage: &Stage, author: usize) -> Result<()> {
+    let follower = stage.ground.follow()?;
+    for _ in 0..2 {
+        let before = stage.ledger.acknowledged();
+        follower.refresh()?;
+        let shown_there = shown(&follower.db(), &stage.ledger)?;
+        let options = BackupOptions::default();
+        let back_up = |backups: &BackupDirectory| follower.backup(backups, options);
+        let seen = backed_up(&*stage.ground, &stage.ledger, author, back_up)?;
+        if let Some(seen) = seen {
+            stage.check("a follower's backup", &before, &seen);
+            assert_eq!(seen, shown_there, "a backup is not what was shown");
+        }
+    }
+    Ok(())
 }
 
 /// Makes and drops a keyspace with a few keys in it.

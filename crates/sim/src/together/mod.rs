@@ -16,4 +16,4 @@ mod stage;
 pub mod threads;
 
 pub use acts::{ACTS, Act, Kind};
-pub use stage::{Excuses, Ground, Stage, judge, resume_for_good, shown};
+pub use stage::{Excuses, Ground, Stage, judge, resume_for_good, shown, verify_backups};

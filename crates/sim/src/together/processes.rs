@@ -9,17 +9,18 @@
     reason = "this is about the real system: its processes, files and clock"
 )]
 
-use super::acts::{ACTS, Kind};
+use super::acts::{ACTS, Kind, backed_up};
 use super::ledger::{Counts, Ledger, within};
-use super::stage::{Excuses, Ground, Stage, judge, shown};
+use super::stage::{Excuses, Ground, Stage, judge, shown, verify_backups};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use windrow::{Db, Follower, Options};
+use windrow::{BackupOptions, Db, Follower, Options};
 use windrow_base::Result;
+use windrow_env::Env;
 use windrow_env::testing::Rng;
 use windrow_testkit::variant::POLICIES;
 
@@ -133,6 +134,14 @@ impl Ground for Yard {
         Ok(seen)
     }
 
+    fn env(&self) -> Env {
+        Env::os(1)
+    }
+
+    fn backups_path(&self) -> PathBuf {
+        self.dir.join("backups")
+    }
+
     fn break_device(&self) -> Box<dyn Send> {
         Box::new(())
     }
@@ -196,6 +205,10 @@ pub fn run(plan: &Rounds, dir: &Path) -> std::result::Result<(u64, u64), String>
         let judged = || judge("after a kill", &|| yard.open(), &ledger, (&least, &most));
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(judged))
             .map_err(|_| format!("kill {kills}: see above"))?;
+        // What was backed up is still there: a kill loses nothing that was written.
+        let restored = || judge_backups(&yard, &ledger, &most);
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(restored))
+            .map_err(|_| format!("backups after kill {kills}: see above"))?;
         // One of them is a new process each time.
         followers.truncate(plan.followers.saturating_sub(1) as usize);
         while (followers.len() as u64) < plan.followers {
@@ -204,6 +217,17 @@ pub fn run(plan: &Rounds, dir: &Path) -> std::result::Result<(u64, u64), String>
         followers.iter_mut().try_for_each(Process::check)?;
     }
     Ok((kills, ledger.acknowledged().iter().sum()))
+}
+
+/// Reads all backups, and restores the newest: it shows no more than was written.
+fn judge_backups(yard: &Yard, ledger: &Ledger, most: &Counts) {
+    let (env, copy) = (yard.env(), yard.copy_path(0));
+    let Some((backups, newest)) = verify_backups(&env, &yard.backups_path()) else { return };
+    let restored = windrow::restore_backup_in(&env, &backups, Some(newest), Path::new(&copy));
+    restored.unwrap_or_else(|error| panic!("restore backup {newest}: {error}"));
+    let seen = yard.with_copy(&copy, &mut |copy| shown(copy, ledger));
+    let seen = seen.unwrap_or_else(|error| panic!("backup {newest}: {error}"));
+    within("a backup", &vec![0; seen.len()], &seen, most);
 }
 
 /// Removes the copies of a process that was killed.
@@ -263,6 +287,12 @@ fn follow(yard: &Yard, ledger: &Ledger) {
             let look = &mut |copy: &_| shown(copy, ledger);
             let copied = yard.with_copy(&dir, look).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(copied, seen, "a copy is not what was shown");
+        }
+        if yard.draw(4) == 0 {
+            let options = BackupOptions::default();
+            let backed_up = backed_up(yard, ledger, 0, |to| follower.backup(to, options));
+            let backed_up = backed_up.unwrap_or_else(|error| panic!("a backup: {error}"));
+            assert!(backed_up.is_none_or(|backed_up| backed_up == seen), "not what was shown");
         }
     }
 }

@@ -5,9 +5,13 @@
 //! an act.
 
 use super::ledger::{Counts, Ledger, within};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow::{Db, ErrorKind, Follower, Keyspace, KeyspaceOptions, Snapshot};
+use windrow::{
+    BackupDirectory, BackupVerifier, Db, ErrorKind, Follower, Keyspace, KeyspaceOptions, Snapshot,
+};
 use windrow_base::{Error, Result};
+use windrow_env::Env;
 
 /// The machine that a stage is on.
 pub trait Ground: Send + Sync {
@@ -27,6 +31,10 @@ pub trait Ground: Send + Sync {
     /// # Errors
     /// The error of `look`.
     fn with_copy(&self, dir: &str, look: &mut dyn FnMut(&Db) -> Result<Counts>) -> Result<Counts>;
+    /// Where files are made besides those of the database.
+    fn env(&self) -> Env;
+    /// The directory of the backups.
+    fn backups_path(&self) -> PathBuf;
     /// Makes the device fail soon, if it can, until the returned value is dropped.
     fn break_device(&self) -> Box<dyn Send>;
 }
@@ -128,9 +136,37 @@ impl Stage {
     pub fn look(&self, what: &str, look: impl FnOnce() -> Result<Counts>) -> Result<()> {
         let before = self.ledger.acknowledged();
         let seen = look()?;
-        within(what, &before, &seen, &self.ledger.attempted());
+        self.check(what, &before, &seen);
         Ok(())
     }
+
+    /// Asserts of what was seen that it has all that was acknowledged before, and nothing that was
+    /// not begun.
+    pub fn check(&self, what: &str, before: &Counts, seen: &Counts) {
+        within(what, before, seen, &self.ledger.attempted());
+    }
+}
+
+/// Reads every backup of a directory whole, whatever has ended while one was made, unless somebody
+/// makes one now. Returns the directory, and the number of the newest.
+///
+/// # Panics
+/// If one is damaged, or not all of it is there.
+pub fn verify_backups(env: &Env, dir: &Path) -> Option<(BackupDirectory, u64)> {
+    if !env.fs.exists(dir).expect("a look") {
+        return None;
+    }
+    let backups = match BackupDirectory::open_read_only_in(env, dir) {
+        Err(error) if error.kind() == ErrorKind::Busy => return None,
+        opened => opened.unwrap_or_else(|error| panic!("backups: {error}")),
+    };
+    let numbers = windrow::backup_numbers(&backups).expect("the backups");
+    let mut verifier = BackupVerifier::new(&backups);
+    for &number in &numbers {
+        verifier.verify(number).unwrap_or_else(|error| panic!("backup {number}: {error}"));
+    }
+    let newest = numbers.last().copied()?;
+    Some((backups, newest))
 }
 
 /// Returns the state of a database's initial keyspaces, at one moment.

@@ -15,9 +15,9 @@
 
 use super::acts::{ACTS, Act, Kind};
 use super::ledger::{Counts, Ledger};
-use super::stage::{Excuses, Ground, Stage, judge, resume_for_good, shown};
+use super::stage::{Excuses, Ground, Stage, judge, resume_for_good, shown, verify_backups};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,6 +28,7 @@ use windrow_env::testing::{CrashFs, Fault, FaultKind, Ops, Rng, SeededRandom, Wh
 use windrow_testkit::variant::VARIANTS;
 
 const DIR: &str = "/together/db";
+const BACKUPS: &str = "/together/backups";
 /// Bytes of a value: a few writes fill a memtable.
 const VALUE_BYTES: usize = 1 << 10;
 /// Threads of a database's background work.
@@ -65,10 +66,14 @@ impl Machine {
 
     fn options_on(&self, fs: CrashFs) -> Options {
         let mut options = self.options.lock().expect("no thread panicked").clone();
-        // The real clock and pool: work that found no room is tried again by the time.
-        let random = Arc::new(SeededRandom::new(self.draw(u64::MAX)));
-        options.components.env = Some(Env { fs: Arc::new(fs), random, ..Env::os(JOB_THREADS) });
+        options.components.env = Some(self.env_on(fs));
         options
+    }
+
+    /// With the real clock and pool: work that found no room is tried again by the time.
+    fn env_on(&self, fs: CrashFs) -> Env {
+        let random = Arc::new(SeededRandom::new(self.draw(u64::MAX)));
+        Env { fs: Arc::new(fs), random, ..Env::os(JOB_THREADS) }
     }
 
     fn open_on(&self, fs: &CrashFs, dir: &str) -> Result<Db> {
@@ -124,6 +129,14 @@ impl Ground for Machine {
         Ok(seen)
     }
 
+    fn env(&self) -> Env {
+        self.env_on(self.fs())
+    }
+
+    fn backups_path(&self) -> PathBuf {
+        PathBuf::from(BACKUPS)
+    }
+
     fn break_device(&self) -> Box<dyn Send> {
         struct Broken(CrashFs, windrow_env::testing::FaultId);
         impl Drop for Broken {
@@ -174,6 +187,7 @@ impl Image {
         } else {
             self.fs.kill(seed)
         }
+        verify_backups(&machine.env_on(self.fs.clone()), Path::new(BACKUPS));
         let open = || machine.open_on(&self.fs, DIR);
         judge(what, &open, ledger, (least, &self.attempted))
     }

@@ -85,7 +85,7 @@ impl Machine {
         (follower.unwrap_or_else(|error| panic!("follow: {error}")), jobs)
     }
 
-    fn options(&self) -> (Options, Arc<ManualTimers>) {
+    pub(crate) fn options(&self) -> (Options, Arc<ManualTimers>) {
         let jobs = Arc::new(ManualTimers::new(JOB_THREADS));
         let env = Env {
             fs: Arc::new(self.fs.clone()),

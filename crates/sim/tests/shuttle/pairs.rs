@@ -12,13 +12,14 @@
 use crate::machine::{DIR, Machine, draw};
 use crate::runner::check_few;
 use shuttle::thread;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow::{Db, Follower, Result};
+use windrow_env::Env;
 use windrow_env::testing::{CrashFs, Fault, FaultId, FaultKind, Ops, When};
 use windrow_sim::together::ledger::{Counts, Ledger};
 use windrow_sim::together::{
-    ACTS, Act, Excuses, Ground, Kind, Stage, judge, resume_for_good, shown,
+    ACTS, Act, Excuses, Ground, Kind, Stage, judge, resume_for_good, shown, verify_backups,
 };
 
 /// Schedules of each pair in a usual run.
@@ -67,6 +68,14 @@ impl Ground for Machine {
         seen
     }
 
+    fn env(&self) -> Env {
+        self.options().0.components.env.expect("a machine has one")
+    }
+
+    fn backups_path(&self) -> PathBuf {
+        PathBuf::from("/scenario/backups")
+    }
+
     fn break_device(&self) -> Box<dyn Send> {
         let kind = if draw(2) == 0 { FaultKind::NoSpace } else { FaultKind::Io };
         let on = [(Ops::WRITE, ".wal"), (Ops::SYNC, ".wal"), (Ops::WRITE | Ops::SYNC, "MANIFEST")];
@@ -103,6 +112,7 @@ impl Image {
             _ => self.files.crash(draw(u64::MAX)),
         }
         let image = machine.with_files(self.files);
+        verify_backups(&image.env(), &image.backups_path());
         judge(what, &|| Ok(image.try_open(DIR)?.0), ledger, (&least, &self.attempted));
     }
 }
@@ -293,6 +303,35 @@ pairs! {
     copy_and_copy: "copy", "copy";
     copy_and_resume: "copy", "resume";
     copy_and_close: "copy", "close";
+    write_and_backup: "write", "backup";
+    transact_and_backup: "transact", "backup";
+    condition_and_backup: "condition", "backup";
+    merge_and_backup: "merge", "backup";
+    pop_and_backup: "pop", "backup";
+    ingest_and_backup: "ingest", "backup";
+    flush_and_backup: "flush", "backup";
+    compact_and_backup: "compact", "backup";
+    checkpoint_and_backup: "checkpoint", "backup";
+    keyspaces_and_backup: "keyspaces", "backup";
+    policy_and_backup: "policy", "backup";
+    sync_and_backup: "sync", "backup";
+    read_and_backup: "read", "backup";
+    follow_and_backup: "follow", "backup";
+    copy_and_backup: "copy", "backup";
+    backup_and_backup: "backup", "backup";
+    backup_and_backup_followed: "backup", "backup_followed";
+    backup_and_resume: "backup", "resume";
+    backup_and_close: "backup", "close";
+    transact_and_backup_followed: "transact", "backup_followed";
+    ingest_and_backup_followed: "ingest", "backup_followed";
+    flush_and_backup_followed: "flush", "backup_followed";
+    compact_and_backup_followed: "compact", "backup_followed";
+    checkpoint_and_backup_followed: "checkpoint", "backup_followed";
+    keyspaces_and_backup_followed: "keyspaces", "backup_followed";
+    copy_and_backup_followed: "copy", "backup_followed";
+    backup_followed_and_backup_followed: "backup_followed", "backup_followed";
+    backup_followed_and_resume: "backup_followed", "resume";
+    backup_followed_and_close: "backup_followed", "close";
     resume_and_resume: "resume", "resume";
     resume_and_close: "resume", "close";
     close_and_close: "close", "close";
