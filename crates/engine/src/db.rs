@@ -629,7 +629,7 @@ impl Db {
     }
 
     /// Backs the database up as it is now into a place that keeps many backups: tables that are
-    /// there already are not copied again. Writers go on meanwhile. See [`crate::restore_backup`].
+    /// there already are not copied again. Writers go on meanwhile. See [`crate::backup::restore_backup`].
     ///
     /// # Errors
     /// `InvalidArgument` where the target has backups of another database; `Busy` while another backup

@@ -64,7 +64,7 @@
 //! `open/mod.rs` of recover. None of them decides anything about the tree (`windrow-plan` does) or
 //! touches a file or clock itself (`windrow-env` does).
 
-mod backup;
+pub mod backup;
 mod checkpoint;
 mod db;
 mod follow;
@@ -99,11 +99,6 @@ struct Async;
 #[doc = include_str!("../../../docs/guide/recipes.md")]
 struct Recipes;
 
-pub use backup::{
-    BackedUp, Backup, BackupDirectory, BackupOptions, BackupTarget, BackupVerifier, StoredObject,
-    backup_numbers, backups, prune_backups, read_backup, restore_backup, restore_backup_in,
-    verify_backup,
-};
 pub use db::Db;
 pub use follow::Follower;
 pub use ingest::Ingest;

@@ -5,7 +5,8 @@
 
 use crate::judge::Judge;
 use std::path::{Path, PathBuf};
-use windrow::{BackupDirectory, BackupOptions, Db, InKeyspace, Options};
+use windrow::backup::{BackupDirectory, BackupOptions};
+use windrow::{Db, InKeyspace, Options};
 use windrow_base::ErrorKind;
 use windrow_testkit::model::Model;
 use windrow_testkit::oracle::compare;
@@ -71,10 +72,10 @@ impl Targets {
         }
         let all = || {
             let target = BackupDirectory::open_read_only_in(&env, &dir)?;
-            let known = windrow::backups(&target)?;
-            known
-                .iter()
-                .try_for_each(|backup| windrow::verify_backup(&target, backup.number).map(drop))
+            let known = windrow::backup::backups(&target)?;
+            known.iter().try_for_each(|backup| {
+                windrow::backup::verify_backup(&target, backup.number).map(drop)
+            })
         };
         match all() {
             Err(error) if !judge.excuses_error(&error) => Err(format!("backups: {error}")),
@@ -117,8 +118,8 @@ fn backed_up_and_restored(db: &Db, world: &World, dir: &Path) -> windrow::Result
     let env = world.env();
     let target = BackupDirectory::open_in(&env, &world.sibling(BACKUPS))?;
     let made = db.backup(&target, BackupOptions::default())?;
-    windrow::restore_backup_in(&env, &target, Some(made.number), dir)?;
-    windrow::prune_backups(&target, 2).map(drop)
+    windrow::backup::restore_backup_in(&env, &target, Some(made.number), dir)?;
+    windrow::backup::prune_backups(&target, 2).map(drop)
 }
 
 impl Target {

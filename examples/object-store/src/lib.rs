@@ -1,4 +1,4 @@
-//! Backups in an object store: [`windrow::BackupTarget`] over the crate `object_store`.
+//! Backups in an object store: [`windrow::backup::BackupTarget`] over the crate `object_store`.
 //!
 //! An upload becomes visible as a whole when it is completed, and is durable then, as far as the
 //! store is: what a target has to promise. (`LocalFileSystem` syncs nothing: it is for trying.)
@@ -12,7 +12,8 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Runtime;
-use windrow::{BackupTarget, Error, ErrorKind, Result, StoredObject};
+use windrow::{Error, ErrorKind, Result};
+use windrow::backup::{BackupTarget, StoredObject};
 
 /// Bytes of a part of an upload; S3 takes no more than 10,000 of them: objects of up to 160 GB.
 const PART_BYTES: usize = 16 << 20;
@@ -147,7 +148,8 @@ impl Read for Reading<'_> {
 mod tests {
     use super::*;
     use object_store::{local::LocalFileSystem, memory::InMemory};
-    use windrow::{BackupOptions, Db, backups, prune_backups, restore_backup, verify_backup};
+    use windrow::Db;
+    use windrow::backup::{BackupOptions, backups, prune_backups, restore_backup, verify_backup};
 
     fn round_trip(store: Arc<dyn ObjectStore>) {
         let dir = tempfile::tempdir().unwrap();

@@ -13,7 +13,8 @@
 use object_store::ObjectStore;
 use std::error::Error;
 use std::sync::Arc;
-use windrow::{BackupOptions, Follower, backups, prune_backups, restore_backup, verify_backup};
+use windrow::Follower;
+use windrow::backup::{BackupOptions, backups, prune_backups, restore_backup, verify_backup};
 use windrow_object_store::ObjectStoreTarget;
 
 fn target(url: &str) -> Result<ObjectStoreTarget, Box<dyn Error>> {

@@ -9,10 +9,11 @@ use crate::progress::Progress;
 use crate::store::{self, Access};
 use serde_json::json;
 use std::io::{self, Write};
-use windrow::{
-    BackedUp, Backup, BackupDirectory, BackupOptions, BackupVerifier, Error, ErrorKind,
-    backup_numbers, prune_backups, read_backup, restore_backup,
+use windrow::backup::{
+    BackedUp, Backup, BackupDirectory, BackupOptions, BackupVerifier, backup_numbers,
+    prune_backups, read_backup, restore_backup,
 };
+use windrow::{Error, ErrorKind};
 
 /// Makes a backup, and removes old ones.
 pub(crate) fn backup(args: &BackupArgs, quiet: bool) -> Result<()> {

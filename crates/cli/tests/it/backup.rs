@@ -6,7 +6,8 @@
 use crate::common::{Shell, stderr};
 use serde_json::Value;
 use std::time::Duration;
-use windrow::{BackupDirectory, Db, Options};
+use windrow::backup::BackupDirectory;
+use windrow::{Db, Options};
 
 /// The object that a command prints.
 fn json(sh: &Shell, line: &str) -> Value {

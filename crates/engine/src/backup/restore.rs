@@ -24,7 +24,8 @@ use windrow_store::write::segments::EMPTY_BYTES;
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let db = windrow::Db::open(dir.path().join("db")).unwrap();
-/// use windrow::{BackupDirectory, BackupOptions, Db, restore_backup};
+/// use windrow::Db;
+/// use windrow::backup::{BackupDirectory, BackupOptions, restore_backup};
 ///
 /// let backups = BackupDirectory::open(dir.path().join("backups"))?;
 /// db.put("key", "before")?;

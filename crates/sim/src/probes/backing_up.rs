@@ -6,10 +6,11 @@
 use super::steps::{ensure, kind, open, text};
 use std::io::Read;
 use std::path::Path;
-use windrow::{
-    BackupDirectory, BackupOptions, BackupTarget, Db, ErrorKind, StoredObject, backup_numbers,
-    prune_backups, restore_backup_in, verify_backup,
+use windrow::backup::{
+    BackupDirectory, BackupOptions, BackupTarget, StoredObject, backup_numbers, prune_backups,
+    restore_backup_in, verify_backup,
 };
+use windrow::{Db, ErrorKind};
 use windrow_env::testing::{Handles, env};
 
 const BACKUPS: &str = "/world/backups";

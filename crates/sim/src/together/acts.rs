@@ -7,10 +7,8 @@
 use super::ledger::{Counts, Ledger, first_key};
 use super::stage::{Ground, Stage, queued, shown};
 use std::path::Path;
-use windrow::{
-    BackedUp, BackupDirectory, BackupOptions, Batch, Conditions, Keyspace, TransactionOptions,
-    WriteSync,
-};
+use windrow::backup::{BackedUp, BackupDirectory, BackupOptions};
+use windrow::{Batch, Conditions, Keyspace, TransactionOptions, WriteSync};
 use windrow_base::{ErrorKind, Result};
 
 /// An act.
@@ -225,10 +223,10 @@ pub(super) fn backed_up(
         opened => opened?,
     };
     let made = back_up(&backups)?;
-    windrow::restore_backup_in(&env, &backups, Some(made.number), Path::new(&dir))?;
+    windrow::backup::restore_backup_in(&env, &backups, Some(made.number), Path::new(&dir))?;
     let seen = ground.with_copy(&dir, &mut |copy| shown(copy, ledger))?;
     if ground.draw(2) == 0 {
-        windrow::prune_backups(&backups, 2)?;
+        windrow::backup::prune_backups(&backups, 2)?;
     }
     Ok(Some(seen))
 }

@@ -18,7 +18,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use windrow::{BackupOptions, Db, Follower, Options};
+use windrow::backup::BackupOptions;
+use windrow::{Db, Follower, Options};
 use windrow_base::Result;
 use windrow_env::Env;
 use windrow_env::testing::Rng;
@@ -223,7 +224,8 @@ pub fn run(plan: &Rounds, dir: &Path) -> std::result::Result<(u64, u64), String>
 fn judge_backups(yard: &Yard, ledger: &Ledger, most: &Counts) {
     let (env, copy) = (yard.env(), yard.copy_path(0));
     let Some((backups, newest)) = verify_backups(&env, &yard.backups_path()) else { return };
-    let restored = windrow::restore_backup_in(&env, &backups, Some(newest), Path::new(&copy));
+    let restored =
+        windrow::backup::restore_backup_in(&env, &backups, Some(newest), Path::new(&copy));
     restored.unwrap_or_else(|error| panic!("restore backup {newest}: {error}"));
     let seen = yard.with_copy(&copy, &mut |copy| shown(copy, ledger));
     let seen = seen.unwrap_or_else(|error| panic!("backup {newest}: {error}"));

@@ -7,9 +7,8 @@
 use super::ledger::{Counts, Ledger, within};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow::{
-    BackupDirectory, BackupVerifier, Db, ErrorKind, Follower, Keyspace, KeyspaceOptions, Snapshot,
-};
+use windrow::backup::{BackupDirectory, BackupVerifier};
+use windrow::{Db, ErrorKind, Follower, Keyspace, KeyspaceOptions, Snapshot};
 use windrow_base::{Error, Result};
 use windrow_env::Env;
 
@@ -160,7 +159,7 @@ pub fn verify_backups(env: &Env, dir: &Path) -> Option<(BackupDirectory, u64)> {
         Err(error) if error.kind() == ErrorKind::Busy => return None,
         opened => opened.unwrap_or_else(|error| panic!("backups: {error}")),
     };
-    let numbers = windrow::backup_numbers(&backups).expect("the backups");
+    let numbers = windrow::backup::backup_numbers(&backups).expect("the backups");
     let mut verifier = BackupVerifier::new(&backups);
     for &number in &numbers {
         verifier.verify(number).unwrap_or_else(|error| panic!("backup {number}: {error}"));
