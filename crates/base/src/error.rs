@@ -74,7 +74,7 @@ impl ErrorKind {
 type Source = Arc<dyn core::error::Error + Send + Sync + 'static>;
 
 #[derive(Clone)]
-struct Inner {
+struct ErrorInner {
     kind: ErrorKind,
     message: Cow<'static, str>,
     file: Option<String>,
@@ -84,13 +84,13 @@ struct Inner {
 
 /// Any failure of Windrow. One pointer wide, cheap to return, clonable.
 #[derive(Clone)]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
 impl Error {
     /// Makes an error of `kind` with a message.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
-        Error(Box::new(Inner {
+        Error(Box::new(ErrorInner {
             kind,
             message: message.into(),
             file: None,

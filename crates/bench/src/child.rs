@@ -52,7 +52,7 @@ pub(crate) fn run(engines: &[Engine], unit: &Unit) -> Result<()> {
 }
 
 /// Runs a unit and returns a line for each measured phase.
-fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
+fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::PhaseLine>> {
     let scale = Scale::named(&unit.scale).ok_or("no such scale")?;
     let workloads = workload::parse(&unit.file, &unit.text, scale)?;
     let workload = workloads.iter().find(|workload| workload.name == unit.workload);
@@ -61,7 +61,7 @@ fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
     let contender = own.cloned().unwrap_or_else(|| Contender::named(&unit.contender));
     let engine = engine_of(engines, &contender)?;
     let common = unit.setup.common(workload, &contender);
-    let mut run = Run::open(unit, workload, engine, common)?;
+    let mut run = UnitRun::open(unit, workload, engine, common)?;
     let mut lines = Vec::new();
     for index in unit.phases.0..unit.phases.1 {
         lines.extend(run.phase(index)?);
@@ -75,7 +75,7 @@ fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
 }
 
 /// An open store with the state that a phase hands on to the next.
-struct Run<'a> {
+struct UnitRun<'a> {
     unit: &'a Unit,
     workload: &'a Workload,
     engine: Engine,
@@ -89,13 +89,13 @@ struct Run<'a> {
     has_written: bool,
 }
 
-impl<'a> Run<'a> {
+impl<'a> UnitRun<'a> {
     fn open(
         unit: &'a Unit,
         workload: &'a Workload,
         engine: Engine,
         common: Common,
-    ) -> Result<Run<'a>> {
+    ) -> Result<UnitRun<'a>> {
         let (shape, records) = (&workload.data, workload.data.records);
         let later: u64 = workload.phases.iter().map(|p| p.ops.unwrap_or(records)).sum();
         // Among ranked records none is inserted.
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
         let data =
             Dataset::new(unit.seed, shape.order, shape.key_bytes, shape.value_bytes, capacity);
         let is_new = process::disk_bytes(&unit.dir) == 0;
-        let mut run = Run {
+        let mut run = UnitRun {
             unit,
             workload,
             engine,
@@ -143,7 +143,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs one phase; returns its line if it is measured.
-    fn phase(&mut self, index: usize) -> Result<Option<record::Phase>> {
+    fn phase(&mut self, index: usize) -> Result<Option<record::PhaseLine>> {
         let phase = &self.workload.phases[index];
         if phase.reopen {
             self.reopen()?;
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes the checksum of the contents, and closes the store.
-    fn finish(mut self, lines: &mut [record::Phase]) -> Result<()> {
+    fn finish(mut self, lines: &mut [record::PhaseLine]) -> Result<()> {
         if self.unit.setup.verbose {
             output::note(format_args!(
                 "--- {}\n{}",

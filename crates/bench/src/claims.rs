@@ -3,7 +3,7 @@
 //! Owns: reading README's table, the comparison. Never does: run anything, or judge Windrow by
 //! another machine's speed: the ratio to a peer serves instead.
 
-use crate::record::Phase;
+use crate::record::PhaseLine;
 use crate::report::{Spread, grid, number};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const TOLERANCE: f64 = 0.1;
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Claim {
+pub(crate) struct ClaimRow {
     /// The workload file.
     pub(crate) workload: String,
     /// Its case, if it has any.
@@ -26,7 +26,7 @@ pub(crate) struct Claim {
 }
 
 /// Reads README's table.
-pub(crate) fn claims() -> Vec<Claim> {
+pub(crate) fn claims() -> Vec<ClaimRow> {
     let table = README.split_once(HEADING).map_or("", |(_, rest)| rest);
     let table = table.split_once("\n## ").map_or(table, |(table, _)| table);
     let mut rows = table.lines().filter(|line| line.starts_with('|')).map(cells);
@@ -39,7 +39,7 @@ fn cells(line: &str) -> Vec<String> {
 }
 
 /// Reads a row that begins with `` `WORKLOAD / PHASE` ``; of a case, `` `FILE: CASE / PHASE` ``.
-fn claim(names: &[String], row: &[String]) -> Option<Claim> {
+fn claim(names: &[String], row: &[String]) -> Option<ClaimRow> {
     let place = row.first()?.strip_prefix('`')?.split('`').next()?;
     let (workload, phase) = place.split_once(" / ")?;
     let (workload, case) = match workload.split_once(": ") {
@@ -50,10 +50,10 @@ fn claim(names: &[String], row: &[String]) -> Option<Claim> {
     let named = names.iter().zip(row).skip(1);
     let kops_per_s =
         named.filter_map(|(name, cell)| Some((name.to_lowercase(), figure(cell)?))).collect();
-    Some(Claim { workload: workload.to_owned(), case, phase: phase.to_owned(), kops_per_s })
+    Some(ClaimRow { workload: workload.to_owned(), case, phase: phase.to_owned(), kops_per_s })
 }
 
-impl Claim {
+impl ClaimRow {
     /// Returns the workload's name in runs.
     fn run_name(&self) -> String {
         match &self.case {
@@ -63,9 +63,9 @@ impl Claim {
     }
 
     /// Returns the median of an engine's measured figures.
-    fn measured(&self, phases: &[Phase], engine: &str) -> Option<f64> {
+    fn measured(&self, phases: &[PhaseLine], engine: &str) -> Option<f64> {
         let name = self.run_name();
-        let is_it = |line: &&Phase| {
+        let is_it = |line: &&PhaseLine| {
             line.workload == name && line.phase == self.phase && line.contender == engine
         };
         let figures = phases.iter().filter(is_it).filter_map(|line| line.figures.get("kops_per_s"));
@@ -73,7 +73,7 @@ impl Claim {
     }
 
     /// Returns how many times an engine's figure Windrow's is: as claimed, and as measured.
-    fn ratio(&self, phases: &[Phase], engine: &str) -> Option<(f64, f64)> {
+    fn ratio(&self, phases: &[PhaseLine], engine: &str) -> Option<(f64, f64)> {
         let claimed = self.kops_per_s.get("windrow")? / self.kops_per_s.get(engine)?;
         let measured = self.measured(phases, "windrow")? / self.measured(phases, engine)?;
         Some((claimed, measured))
@@ -81,7 +81,7 @@ impl Claim {
 }
 
 /// Compares the claims with the measured figures, row by row.
-pub(crate) fn compared(claims: &[Claim], phases: &[Phase]) -> String {
+pub(crate) fn compared(claims: &[ClaimRow], phases: &[PhaseLine]) -> String {
     let is_measured = |engine: &&String| phases.iter().any(|line| line.contender == **engine);
     let engines: std::collections::BTreeSet<&String> =
         claims.iter().flat_map(|claim| claim.kops_per_s.keys()).filter(is_measured).collect();
@@ -160,15 +160,15 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_told_row_by_row() {
-        let line = |contender: &str, kops: f64| Phase {
+        let line = |contender: &str, kops: f64| PhaseLine {
             workload: "fill".to_owned(),
             phase: "fillrandom".to_owned(),
             contender: contender.to_owned(),
             figures: [("kops_per_s".to_owned(), kops)].into(),
-            ..Phase::default()
+            ..PhaseLine::default()
         };
         let figures = [("rocksdb".to_owned(), 200.0), ("windrow".to_owned(), 400.0)].into();
-        let claim = Claim {
+        let claim = ClaimRow {
             workload: "fill".to_owned(),
             case: None,
             phase: "fillrandom".to_owned(),

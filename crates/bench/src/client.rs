@@ -37,7 +37,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) batch: u32,
     pub(crate) scan: Lengths,
     /// How long inserted records stay, if not for ever.
-    pub(crate) expiry: Option<Expiry>,
+    pub(crate) expiry: Option<RecordExpiry>,
     /// Whether each write makes a new generation of its record. Otherwise all have one value, so
     /// that contents do not depend on the order of the clients.
     pub(crate) is_versioned: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Shared<'a> {
 
 /// How records vanish.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Expiry {
+pub(crate) enum RecordExpiry {
     /// The store removes them after this number of seconds.
     Store(u64),
     /// The client removes the record this number before the inserted one.
@@ -163,7 +163,7 @@ impl<'a> Client<'a> {
         let number = self.shared.inserted.fetch_add(1, Ordering::Relaxed);
         match self.shared.expiry {
             None => self.put(number)?,
-            Some(Expiry::Store(seconds)) => {
+            Some(RecordExpiry::Store(seconds)) => {
                 let generation = self.next_generation();
                 self.shared.data.key(number, &mut self.key);
                 self.shared.data.value(number, generation, &mut self.value);
@@ -171,7 +171,7 @@ impl<'a> Client<'a> {
                 let space = self.space(number);
                 self.shared.store.put_for(space, &self.key, &self.value, seconds)?;
             }
-            Some(Expiry::Client(keep)) => {
+            Some(RecordExpiry::Client(keep)) => {
                 self.put(number)?;
                 if let Some(old) = number.checked_sub(keep) {
                     self.delete(old)?;

@@ -16,14 +16,14 @@ pub(crate) fn mix(mut z: u64) -> u64 {
 }
 
 /// Makes values.
-pub(crate) struct Data {
+pub(crate) struct ValueMaker {
     seed: u64,
     pool: Vec<u8>,
     value_bytes: usize,
 }
 
-impl Data {
-    pub(crate) fn new(seed: u64, value_bytes: usize) -> Data {
+impl ValueMaker {
+    pub(crate) fn new(seed: u64, value_bytes: usize) -> ValueMaker {
         let mut pool = Vec::with_capacity(POOL_BYTES + value_bytes + 32);
         let mut word = mix(seed);
         while pool.len() < POOL_BYTES + value_bytes {
@@ -34,7 +34,7 @@ impl Data {
             }
             pool.extend_from_slice(&[word as u8; 16]);
         }
-        Data { seed, pool, value_bytes }
+        ValueMaker { seed, pool, value_bytes }
     }
 
     /// Returns the value of record `index`, `bytes` long.
@@ -80,11 +80,11 @@ mod tests {
 
     #[test]
     fn values_repeat_and_differ() {
-        let data = Data::new(7, 100);
+        let data = ValueMaker::new(7, 100);
         assert_eq!(data.value_of(3, 100).len(), 100);
         assert_eq!(data.value_of(3, 5).len(), 5);
         assert_ne!(data.value_of(3, 100), data.value_of(4, 100));
-        assert_ne!(data.value_of(3, 100), Data::new(8, 100).value_of(3, 100));
-        assert_eq!(data.value_of(3, 100), Data::new(7, 100).value_of(3, 100));
+        assert_ne!(data.value_of(3, 100), ValueMaker::new(8, 100).value_of(3, 100));
+        assert_eq!(data.value_of(3, 100), ValueMaker::new(7, 100).value_of(3, 100));
     }
 }

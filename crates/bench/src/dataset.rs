@@ -5,7 +5,7 @@
 //!
 //! Owns: the bytes of a record. Never does: remember a write.
 
-use crate::data::{Data, mix};
+use crate::data::{ValueMaker, mix};
 use crate::lengths::Lengths;
 use crate::workload::Order;
 
@@ -30,7 +30,7 @@ pub(crate) struct Dataset {
     order: Order,
     key_bytes: usize,
     lengths: Lengths,
-    data: Data,
+    data: ValueMaker,
     /// The distance of two neighbouring records of [`Order::Sorted`] and [`Order::Ranked`].
     step: u64,
 }
@@ -44,7 +44,7 @@ impl Dataset {
         lengths: Lengths,
         capacity: u64,
     ) -> Dataset {
-        let data = Data::new(seed, lengths.max() as usize);
+        let data = ValueMaker::new(seed, lengths.max() as usize);
         let step = u64::MAX / capacity.max(1);
         Dataset { seed, order, key_bytes, lengths, data, step }
     }

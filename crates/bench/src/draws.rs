@@ -14,7 +14,7 @@ mod zipf;
 use crate::call;
 use crate::data::{Draw, mix};
 use hot_ranges::HotRanges;
-use order::Order;
+use order::Permutation;
 use serde::Deserialize;
 use std::fmt;
 use std::str::FromStr;
@@ -141,20 +141,20 @@ pub(crate) struct Stream {
 #[derive(Clone, Debug)]
 enum Shape {
     Sequential,
-    Shuffled(Load),
+    Shuffled(LoadOrder),
     Uniform,
     Zipfian(Zipf),
     Hashed(Zipf),
-    Latest(Zipf, Load),
+    Latest(Zipf, LoadOrder),
     Normal(f64),
     HotRanges(Box<HotRanges>),
 }
 
 /// The order in which the first records were loaded: `None` in order of their numbers.
 #[derive(Clone, Debug)]
-struct Load {
+struct LoadOrder {
     count: u64,
-    order: Option<Order>,
+    order: Option<Permutation>,
 }
 
 impl Stream {
@@ -162,7 +162,7 @@ impl Stream {
     /// [`Draws::Shuffled`], which is the same for all streams of a data set.
     pub(crate) fn new(draws: Draws, count: u64, load_seed: u64, seed: u64) -> Stream {
         let count = count.max(1);
-        let load = || Load { count, order: Some(Order::new(count, load_seed)) };
+        let load = || LoadOrder { count, order: Some(Permutation::new(count, load_seed)) };
         let shape = match draws {
             Draws::Sequential => Shape::Sequential,
             Draws::Shuffled => Shape::Shuffled(load()),
@@ -243,7 +243,7 @@ impl Stream {
     }
 }
 
-impl Load {
+impl LoadOrder {
     /// Returns the record that was inserted at `place`, from 0; inserts follow the load.
     fn number(&self, place: u64) -> u64 {
         match &self.order {

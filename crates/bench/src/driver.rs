@@ -15,19 +15,19 @@
 //! Owns: threads, order and pace of operations, and the results of a run. Never
 //! does: know what an operation does, or read the real clock.
 
-mod closed;
+mod closed_loop;
 #[cfg(test)]
 mod cost;
-mod open;
-mod seen;
-mod sustainable;
+mod observations;
+mod open_loop;
+mod sustainable_rate;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
-pub(crate) use closed::{Concurrent, closed, saturate};
-pub(crate) use open::{Load, open};
-pub(crate) use sustainable::{Attempt, sustainable};
+pub(crate) use closed_loop::{ConcurrentClient, closed, saturate};
+pub(crate) use open_loop::{OpenLoad, open};
+pub(crate) use sustainable_rate::{Attempt, sustainable};
 
 use crate::latency::ByKind;
 use crate::op::Kind;

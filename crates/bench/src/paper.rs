@@ -5,10 +5,10 @@
 //! the program. Never does: run or draw.
 
 mod catalogue;
-mod shown;
+mod result_form;
 
 pub(crate) use catalogue::{experiment, experiments};
-pub(crate) use shown::{Category, Form, Shown};
+pub(crate) use result_form::{Category, Form, ResultForm};
 
 use crate::workload::{Scale, Workload, parse};
 use serde::Deserialize;
@@ -47,9 +47,9 @@ pub(crate) struct Row {
     #[serde(default)]
     pub(crate) cases: Vec<String>,
     /// Its form as a picture in the paper.
-    pub(crate) picture: Option<Shown>,
+    pub(crate) picture: Option<ResultForm>,
     /// Its form as a table in the paper.
-    pub(crate) table: Option<Shown>,
+    pub(crate) table: Option<ResultForm>,
 }
 
 /// The way in which a row is shown.

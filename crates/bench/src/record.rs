@@ -14,7 +14,7 @@ pub(crate) enum Line {
     /// The first line.
     Run(Box<Head>),
     /// One phase of one contender in one round.
-    Phase(Box<Phase>),
+    Phase(Box<PhaseLine>),
     /// The last line of a run that came to its end.
     End(End),
 }
@@ -34,14 +34,14 @@ pub(crate) struct Head {
     /// Memory budget, background threads and so on, where the command overrides the workloads'
     /// values.
     pub(crate) overrides: BTreeMap<String, String>,
-    pub(crate) contenders: Vec<Contender>,
-    pub(crate) workloads: Vec<Workload>,
+    pub(crate) contenders: Vec<ContenderLine>,
+    pub(crate) workloads: Vec<WorkloadLine>,
     pub(crate) machine: Machine,
 }
 
 /// A store under one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Contender {
+pub(crate) struct ContenderLine {
     /// Its name on the command line: `windrow`, `windrow:leveled`, `rocksdb:pipelined`.
     pub(crate) name: String,
     pub(crate) engine: String,
@@ -54,7 +54,7 @@ pub(crate) struct Contender {
 
 /// A workload of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Workload {
+pub(crate) struct WorkloadLine {
     pub(crate) name: String,
     pub(crate) title: String,
     /// `db_bench`, `ycsb` ...
@@ -84,7 +84,7 @@ pub(crate) struct Machine {
 
 /// One phase of one contender in one round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Phase {
+pub(crate) struct PhaseLine {
     pub(crate) workload: String,
     pub(crate) phase: String,
     pub(crate) contender: String,

@@ -13,11 +13,11 @@ use crate::machine;
 use crate::output;
 use crate::process::Stopwatch;
 use crate::progress::Progress;
-use crate::record::{Contender, End, Head, Line, Phase, Workload as WorkloadLine};
+use crate::record::{ContenderLine, End, Head, Line, PhaseLine, WorkloadLine};
 use crate::store::{Engine, Result};
 use crate::workload::{Workload, rate_key};
 use dirs::{copy_dir, make_dir, remove_dir};
-use plan::{Place, units};
+use plan::{UnitPlace, units};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
@@ -29,7 +29,7 @@ pub(crate) struct Runner<'a> {
     args: &'a RunArgs,
     dir: PathBuf,
     file: File,
-    phases: Vec<Phase>,
+    phases: Vec<PhaseLine>,
     disagreements: Vec<String>,
 }
 
@@ -38,11 +38,11 @@ pub(crate) fn head(args: &RunArgs, engines: &[Engine], command: &[String]) -> Re
     let mut contenders = Vec::new();
     let all = args.workloads.iter().flat_map(|(workload, _)| &workload.contenders);
     for own in all {
-        if contenders.iter().any(|known: &Contender| known.name == own.name) {
+        if contenders.iter().any(|known: &ContenderLine| known.name == own.name) {
             continue;
         }
         let engine = child::engine_of(engines, own)?;
-        contenders.push(Contender {
+        contenders.push(ContenderLine {
             name: own.name.clone(),
             engine: engine.name.to_owned(),
             version: (engine.version)(),
@@ -86,7 +86,7 @@ pub(crate) fn head(args: &RunArgs, engines: &[Engine], command: &[String]) -> Re
 impl<'a> Runner<'a> {
     /// Makes a runner whose lines go to `file`. `phases` are those of an earlier part of the run,
     /// which are not done again; it kept its databases in `dir`.
-    pub(crate) fn new(args: &'a RunArgs, file: File, phases: Vec<Phase>) -> Result<Runner<'a>> {
+    pub(crate) fn new(args: &'a RunArgs, file: File, phases: Vec<PhaseLine>) -> Result<Runner<'a>> {
         let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir).join(format!(
             "windrow-bench-{:016x}",
             // A resumed run has the same fingerprint.
@@ -102,10 +102,10 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs all units that are not done yet. Returns all lines.
-    pub(crate) fn run(mut self) -> Result<(Vec<Phase>, End)> {
+    pub(crate) fn run(mut self) -> Result<(Vec<PhaseLine>, End)> {
         let mut watch = Stopwatch::start();
         let args = self.args;
-        let units: Vec<Vec<Place>> = args
+        let units: Vec<Vec<UnitPlace>> = args
             .workloads
             .iter()
             .map(|(workload, _)| units(workload, args.rounds_of(workload)))
@@ -149,7 +149,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Returns whether all measured phases of a place are among the lines.
-    fn is_done(&self, workload: &Workload, place: &Place) -> bool {
+    fn is_done(&self, workload: &Workload, place: &UnitPlace) -> bool {
         let mut measured = workload.phases[place.phases.0..place.phases.1].iter();
         measured.all(|phase| {
             phase.prepare || self.has(&workload.name, &phase.name, &place.contender, place.round)
@@ -165,7 +165,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    fn place(&mut self, workload: &Workload, text: &str, place: &Place) -> Result<()> {
+    fn place(&mut self, workload: &Workload, text: &str, place: &UnitPlace) -> Result<()> {
         let dir = self.dir_of(workload, &place.contender);
         // A unit that was cut off leaves a store in a state that others do not have.
         let (busy, is_done) = (dir.join("busy"), self.is_done(workload, place));
@@ -181,7 +181,7 @@ impl<'a> Runner<'a> {
         }
         if busy.exists() {
             remove_dir(&dir)?;
-            let once = Place {
+            let once = UnitPlace {
                 round: 0,
                 phases: (0, workload.once()),
                 is_fresh: true,
@@ -206,16 +206,22 @@ impl<'a> Runner<'a> {
 
     /// Returns whether all of a contender's rounds are done, so that none needs the phases that run
     /// once.
-    fn rest_is_done(&self, workload: &Workload, place: &Place) -> bool {
+    fn rest_is_done(&self, workload: &Workload, place: &UnitPlace) -> bool {
         let phases = (workload.once(), workload.phases.len());
         let rounds = 1..=self.args.rounds_of(workload);
         rounds
-            .map(|round| Place { round, phases, ..place.clone() })
+            .map(|round| UnitPlace { round, phases, ..place.clone() })
             .all(|p| self.is_done(workload, &p))
     }
 
     /// Runs one unit and keeps its lines.
-    fn unit(&mut self, workload: &Workload, text: &str, place: &Place, dir: &Path) -> Result<()> {
+    fn unit(
+        &mut self,
+        workload: &Workload,
+        text: &str,
+        place: &UnitPlace,
+        dir: &Path,
+    ) -> Result<()> {
         let (busy, data) = (dir.join("busy"), dir.join("data"));
         make_dir(&data)?;
         make_dir(&busy)?;
@@ -257,7 +263,7 @@ impl<'a> Runner<'a> {
         rates
     }
 
-    fn child(&self, unit: &Unit) -> Result<Vec<Phase>> {
+    fn child(&self, unit: &Unit) -> Result<Vec<PhaseLine>> {
         // The pending writes of earlier units must not be this one's load.
         rustix::fs::sync();
         let output = Command::new(std::env::current_exe()?)
@@ -276,7 +282,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Keeps a line, and compares it with those of the other contenders.
-    fn take(&mut self, line: Phase) -> Result<()> {
+    fn take(&mut self, line: PhaseLine) -> Result<()> {
         for problem in disagreements(&self.phases, &line) {
             output::note(format_args!("windrow-bench: {problem}"));
             self.disagreements.push(problem);
@@ -288,7 +294,7 @@ impl<'a> Runner<'a> {
 }
 
 /// Returns the differences of a line from the first contender's in the same place.
-fn disagreements(known: &[Phase], line: &Phase) -> Vec<String> {
+fn disagreements(known: &[PhaseLine], line: &PhaseLine) -> Vec<String> {
     let first = known.iter().find(|other| {
         other.workload == line.workload && other.phase == line.phase && other.round == line.round
     });
@@ -311,11 +317,11 @@ fn disagreements(known: &[Phase], line: &Phase) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn line(contender: &str, round: u32, sums: [Option<&str>; 2]) -> Phase {
+    fn line(contender: &str, round: u32, sums: [Option<&str>; 2]) -> PhaseLine {
         let [answers, contents] = sums.map(|sum| sum.map(str::to_owned));
         let (workload, phase) = ("w".to_owned(), "p".to_owned());
         let contender = contender.to_owned();
-        Phase { workload, phase, contender, round, answers, contents, ..Phase::default() }
+        PhaseLine { workload, phase, contender, round, answers, contents, ..PhaseLine::default() }
     }
 
     #[test]

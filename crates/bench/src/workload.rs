@@ -16,7 +16,7 @@ pub(crate) use contender::Contender;
 pub(crate) use file::parse;
 pub(crate) use goal::{Claim, Goal};
 pub(crate) use scale::Scale;
-pub(crate) use store::Store;
+pub(crate) use store::StoreSettings;
 
 use crate::draws::Draws;
 use crate::lengths::Lengths;
@@ -45,7 +45,7 @@ pub(crate) struct Workload {
     pub(crate) rounds: u32,
     pub(crate) data: Data,
     #[serde(default)]
-    pub(crate) store: Store,
+    pub(crate) store: StoreSettings,
     /// The contenders that run it, in place of those of the command line.
     #[serde(default, rename = "contender")]
     pub(crate) contenders: Vec<Contender>,

@@ -42,14 +42,14 @@ pub(crate) enum Event<'a> {
 
 /// Reads pairs.
 pub(crate) struct PairReader {
-    kind: Kind,
+    kind: FormatRows,
     name: String,
     decoded: Decoded,
     skips: bool,
     skipped: u64,
 }
 
-enum Kind {
+enum FormatRows {
     Tsv(TsvLines),
     Jsonl(Lines, Option<JsonFields>),
     Csv(Box<CsvRows>),
@@ -126,10 +126,12 @@ impl PairReader {
     pub(crate) fn new(source: Source, layout: &Layout) -> PairReader {
         let (name, hex) = (source.name().to_owned(), layout.hex);
         let kind = match layout.format {
-            Format::Tsv => {
-                Kind::Tsv(TsvLines { lines: Lines::new(source), crlf: layout.crlf, with_cr: 0 })
-            }
-            Format::Jsonl => Kind::Jsonl(Lines::new(source), layout.json.clone()),
+            Format::Tsv => FormatRows::Tsv(TsvLines {
+                lines: Lines::new(source),
+                crlf: layout.crlf,
+                with_cr: 0,
+            }),
+            Format::Jsonl => FormatRows::Jsonl(Lines::new(source), layout.json.clone()),
             Format::Csv => {
                 let reader = csv::ReaderBuilder::new()
                     .has_headers(false)
@@ -138,7 +140,7 @@ impl PairReader {
                     .buffer_capacity(1 << 20)
                     .from_reader(Quotes::new(source, layout.csv.delimiter));
                 let (record, layout) = (csv::ByteRecord::new(), layout.csv.clone());
-                Kind::Csv(Box::new(CsvRows { reader, record, layout, columns: None }))
+                FormatRows::Csv(Box::new(CsvRows { reader, record, layout, columns: None }))
             }
         };
         let decoded = Decoded { hex, key: Vec::new(), value: Vec::new() };
@@ -160,15 +162,19 @@ impl PairReader {
     /// Returns the bytes of the input up to the end of the last pair returned.
     pub(crate) fn position(&self) -> u64 {
         match &self.kind {
-            Kind::Tsv(TsvLines { lines, .. }) | Kind::Jsonl(lines, _) => lines.position(),
-            Kind::Csv(rows) => rows.reader.position().byte(),
+            FormatRows::Tsv(TsvLines { lines, .. }) | FormatRows::Jsonl(lines, _) => {
+                lines.position()
+            }
+            FormatRows::Csv(rows) => rows.reader.position().byte(),
         }
     }
 
     /// Returns whether all values of a TSV ended in a CR that was kept: most likely a file of
     /// Windows. (Its last line may have no end.)
     pub(crate) fn looks_like_crlf(&self) -> bool {
-        let Kind::Tsv(TsvLines { lines, crlf: false, with_cr }) = &self.kind else { return false };
+        let FormatRows::Tsv(TsvLines { lines, crlf: false, with_cr }) = &self.kind else {
+            return false;
+        };
         *with_cr > 0 && with_cr + 1 >= lines.number()
     }
 
@@ -181,11 +187,11 @@ impl PairReader {
     pub(crate) fn next(&mut self, tell_idle: bool) -> Result<Event<'_>> {
         let PairReader { kind, name, decoded, skips, skipped } = self;
         let event = match kind {
-            Kind::Tsv(lines) => next_tsv(lines, tell_idle, name, decoded),
-            Kind::Jsonl(lines, fields) => {
+            FormatRows::Tsv(lines) => next_tsv(lines, tell_idle, name, decoded),
+            FormatRows::Jsonl(lines, fields) => {
                 next_json(lines, fields.as_ref(), tell_idle, name, decoded)
             }
-            Kind::Csv(rows) => next_csv(rows, name, decoded),
+            FormatRows::Csv(rows) => next_csv(rows, name, decoded),
         };
         match event {
             Err(failure) if *skips && failure.is_bad_line() => {

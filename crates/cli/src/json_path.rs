@@ -73,7 +73,8 @@ impl JsonPath {
         match at.get() {
             "null" if !self.is_whole() => Err(format!("field `{}` is null", self.text)),
             text if text.starts_with('"') => {
-                let string: Text<'a> = serde_json::from_str(text).map_err(|e| e.to_string())?;
+                let string: BorrowedText<'a> =
+                    serde_json::from_str(text).map_err(|e| e.to_string())?;
                 Ok(string.0)
             }
             text => Ok(Cow::Borrowed(text)),
@@ -114,7 +115,7 @@ impl JsonPath {
 }
 
 #[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Returns the value that an object or array has under a name.
 fn step<'a>(value: &'a RawValue, name: &str) -> Result<Option<&'a RawValue>, String> {
@@ -145,7 +146,7 @@ impl<'de> Visitor<'de> for Named<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(Text(name)) = map.next_key()? {
+        while let Some(BorrowedText(name)) = map.next_key()? {
             if name != self.0 {
                 map.next_value::<IgnoredAny>()?;
             } else if found.replace(map.next_value()?).is_some() {

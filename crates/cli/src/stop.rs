@@ -20,7 +20,7 @@ use windrow::Db;
 use windrow::env::sync::{Mutex, Rank};
 
 static STOP: AtomicBool = AtomicBool::new(false);
-static OPEN: Mutex<Open> = Mutex::new(Rank::OUTERMOST, Open::Nothing);
+static OPEN: Mutex<OpenDatabase> = Mutex::new(Rank::OUTERMOST, OpenDatabase::Nothing);
 
 /// The effect of the first Ctrl-C on a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) enum OnStop {
 }
 
 /// The database that is closed where a command cannot check the flag.
-enum Open {
+enum OpenDatabase {
     Nothing,
     ToClose(Db),
     Closing(JoinHandle<windrow::Result<()>>),
@@ -92,10 +92,10 @@ pub(crate) fn check() -> Result<()> {
 /// # Errors
 /// Those of `work`. After Ctrl-C that of the close, or else `Interrupted`.
 pub(crate) fn closes<T>(db: &Db, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    *OPEN.lock() = Open::ToClose(db.clone());
+    *OPEN.lock() = OpenDatabase::ToClose(db.clone());
     let outcome = work();
-    let open = std::mem::replace(&mut *OPEN.lock(), Open::Nothing);
-    let Open::Closing(closing) = open else { return outcome };
+    let open = std::mem::replace(&mut *OPEN.lock(), OpenDatabase::Nothing);
+    let OpenDatabase::Closing(closing) = open else { return outcome };
     closing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     Err(Failure::Interrupted)
 }
@@ -106,8 +106,10 @@ pub(crate) fn closes<T>(db: &Db, work: impl FnOnce() -> Result<T>) -> Result<T> 
 #[allow(clippy::disallowed_methods, reason = "no work of a database: it waits for one to close")]
 fn begin_closing() -> bool {
     let mut open = OPEN.lock();
-    let Open::ToClose(db) = std::mem::replace(&mut *open, Open::Nothing) else { return false };
-    *open = Open::Closing(thread::spawn(move || db.close()));
+    let OpenDatabase::ToClose(db) = std::mem::replace(&mut *open, OpenDatabase::Nothing) else {
+        return false;
+    };
+    *open = OpenDatabase::Closing(thread::spawn(move || db.close()));
     true
 }
 

@@ -21,10 +21,10 @@ use windrow_format::names;
 use windrow_read::events::Event;
 use windrow_read::read::view::ReadView;
 use windrow_recover::database::Database;
-use windrow_store::host::place::enter;
+use windrow_store::host::database_directory::enter;
 use windrow_store::host::workers::Kick;
 use windrow_store::manifest::log::{InForce, ManifestLog, set_current};
-use windrow_store::manifest::record::{Field, Record};
+use windrow_store::manifest::record::{Field, ManifestRecord};
 use windrow_store::manifest::state::ManifestState;
 use windrow_store::tree::Tree;
 use windrow_store::write::segments::{EMPTY_BYTES, NewWal};
@@ -214,7 +214,7 @@ pub(crate) struct Copy {
 }
 
 /// Where a file is copied from.
-struct Source<'a> {
+struct CopySource<'a> {
     dir: &'a Path,
     /// Whether the copy may go on.
     check: &'a dyn Fn() -> Result<()>,
@@ -246,7 +246,7 @@ impl Copy {
         // The views keep every table alive until it is linked.
         let (mut state, _views) = one_moment(database)?;
         let check = || database.workers.check_open();
-        let linked = self.link_tables(&Source { dir: &database.dir, check: &check }, &state)?;
+        let linked = self.link_tables(&CopySource { dir: &database.dir, check: &check }, &state)?;
         let number_max = database.next_file.load(Ordering::Relaxed);
         self.write_metadata(database.database_uid, number_max, &mut state)?;
         let Linked { files, linked_bytes, copied_bytes } = linked;
@@ -259,7 +259,7 @@ impl Copy {
     }
 
     fn fill_followed(&mut self, followed: &Followed<'_>) -> Result<()> {
-        let source = Source { dir: followed.dir, check: &|| Ok(()) };
+        let source = CopySource { dir: followed.dir, check: &|| Ok(()) };
         self.link_tables(&source, &followed.state)?;
         let (state, numbers, log_end) = followed.copied();
         let Some(log_end) = log_end else {
@@ -270,7 +270,10 @@ impl Copy {
         let mut copy = LogCopy::new(&wal);
         followed.batches(log_end, &mut |payload| copy.append(payload))?;
         let bytes = copy.finish()?;
-        log.append(&Record(vec![wal.added(), Field::WalSynced { number: numbers.wal, bytes }]))?;
+        log.append(&ManifestRecord(vec![
+            wal.added(),
+            Field::WalSynced { number: numbers.wal, bytes },
+        ]))?;
         self.end_manifest(log, numbers.manifest, followed.database_uid)
     }
 
@@ -287,7 +290,7 @@ impl Copy {
     }
 
     /// Puts every table of a state into the target.
-    fn link_tables(&mut self, source: &Source<'_>, state: &ManifestState) -> Result<Linked> {
+    fn link_tables(&mut self, source: &CopySource<'_>, state: &ManifestState) -> Result<Linked> {
         let mut linked = Linked::default();
         for keyspace in state.keyspaces.values() {
             for (_, _, file) in keyspace.version.files() {
@@ -317,7 +320,7 @@ impl Copy {
     /// Returns whether it was linked.
     ///
     /// A link that failed for another reason may be there all the same.
-    fn link_or_copy(&mut self, source: &Source<'_>, number: FileNumber) -> Result<bool> {
+    fn link_or_copy(&mut self, source: &CopySource<'_>, number: FileNumber) -> Result<bool> {
         let name = names::table(number);
         let linked = self.env.fs.link(&source.dir.join(&name), &self.dir.join(&name));
         match self.note(name.clone(), linked) {
@@ -330,7 +333,7 @@ impl Copy {
     }
 
     /// Copies a file, and waits until it is on the device.
-    fn copy_file(&mut self, source: &Source<'_>, name: String) -> Result<()> {
+    fn copy_file(&mut self, source: &CopySource<'_>, name: String) -> Result<()> {
         let file = self.env.fs.open(&source.dir.join(&name), ReadOptions::default())?;
         let mut copy = self.create(name)?;
         let bytes = file.len();
@@ -372,11 +375,11 @@ impl Copy {
         &mut self,
         database_uid: u64,
         numbers: Numbers,
-        manifest: &Record,
+        manifest: &ManifestRecord,
     ) -> Result<()> {
         let mut log = self.begin_manifest(numbers.manifest, manifest)?;
         let wal = self.new_wal(numbers.wal, log.in_force(), EMPTY_BYTES)?;
-        log.append(&Record(vec![
+        log.append(&ManifestRecord(vec![
             wal.added(),
             Field::CleanClose { wal: numbers.wal, bytes: EMPTY_BYTES },
         ]))?;
@@ -386,7 +389,7 @@ impl Copy {
     pub(crate) fn begin_manifest(
         &mut self,
         number: FileNumber,
-        manifest: &Record,
+        manifest: &ManifestRecord,
     ) -> Result<ManifestLog> {
         let made = ManifestLog::create(&self.env, &self.dir, number, manifest);
         self.note(names::manifest(number), made)

@@ -18,21 +18,21 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::fs::FileLock;
 use windrow_plan::tree::Version;
-use windrow_read::left_out::RecordsLeftOut;
 use windrow_read::options::{KeyspaceOptions, Options, WriteSync};
 use windrow_read::read::cursor::{Cursor, Iter};
+use windrow_read::records_left_out::RecordsLeftOut;
 use windrow_read::slice::Slice;
 use windrow_read::stats::Stats;
 use windrow_recover::database::Database;
 use windrow_recover::destroy::destroy;
-use windrow_recover::found::left_out;
+use windrow_recover::discovery::keyspaces_left_out;
 use windrow_recover::handle::Handle;
 use windrow_recover::measure::TableSearches;
-use windrow_recover::measure::at_rest::KeyspaceAtRest;
 use windrow_recover::measure::stats_file::{self, RunningStats};
+use windrow_recover::measure::tables_at_rest::KeyspaceAtRest;
 use windrow_recover::open;
 use windrow_recover::resume::resume;
-use windrow_recover::stored::{self, StoredKeyspace, StoredSettings};
+use windrow_recover::stored_settings::{self, StoredKeyspace, StoredSettings};
 use windrow_recover::verify::{self, VerifyReport};
 use windrow_store::jobs::compact;
 use windrow_store::tree::Tree;
@@ -122,7 +122,7 @@ impl Db {
     /// `Corruption`, `NotSupported`, `Io`: above all where another process has it open and no
     /// lease can be made in the directory.
     pub fn stored_settings(dir: impl AsRef<Path>) -> Result<Option<StoredSettings>> {
-        stored::read(&Env::os(1), dir.as_ref())
+        stored_settings::read(&Env::os(1), dir.as_ref())
     }
 
     /// The statistics of a database that a process has open for writing, this one or another,
@@ -156,7 +156,7 @@ impl Db {
     /// `Corruption`, `NotSupported`, `Io`: above all where another process has it open and no
     /// lease can be made in the directory.
     pub fn stored_keyspaces(dir: impl AsRef<Path>) -> Result<Option<Vec<StoredKeyspace>>> {
-        stored::keyspaces(&Env::os(1), dir.as_ref())
+        stored_settings::keyspaces(&Env::os(1), dir.as_ref())
     }
 
     /// Removes a database's files, and its directory if nothing else is in it.
@@ -515,7 +515,7 @@ impl Db {
     /// `Closed`; `InvalidArgument` for one that was left out ([`Db::keyspaces_left_out`]).
     pub fn open_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
         self.database().write_state.check_read()?;
-        left_out::check(&self.database().left_out, name)?;
+        keyspaces_left_out::check(&self.database().left_out, name)?;
         let tree = self.database().pipeline.keyspaces.named(name);
         Ok(tree.map(|tree| self.over(tree)))
     }
@@ -531,7 +531,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` that says why not.
     pub fn check_keyspace_name(name: &str) -> Result<()> {
-        windrow_recover::upkeep::check_name(name)
+        windrow_recover::keyspace_changes::check_name(name)
     }
 
     /// Keyspaces that are there and cannot be used: a read-only open leaves out
@@ -711,7 +711,7 @@ impl Db {
     /// # Errors
     /// `Corruption` for a table whose index or properties are damaged; `Io`; `Closed`.
     pub fn at_rest(&self) -> Result<Vec<KeyspaceAtRest>> {
-        windrow_recover::measure::at_rest::at_rest(self.database())
+        windrow_recover::measure::tables_at_rest::at_rest(self.database())
     }
 
     /// How often each table was searched, estimated from a sample of all gets.

@@ -30,7 +30,7 @@
 //! later.
 //!
 //! Owns: the writing of the tables, and that order. Never does: choose a place
-//! (`windrow_plan::ingested`), or give out a number (`write/commit.rs`).
+//! (`windrow_plan::ingestion`), or give out a number (`write/commit.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ use windrow_base::{Error, FileNumber, Result};
 use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
-use windrow_plan::ingested;
+use windrow_plan::ingestion;
 use windrow_plan::tree::{File, Part};
 use windrow_read::stats::{MergeInput, PauseReason};
 use windrow_recover::database::Database;
@@ -47,7 +47,7 @@ use windrow_recover::handle::Handle;
 use windrow_store::catalog::install::TreeEdit;
 use windrow_store::host::workers::{Kick, closed};
 use windrow_store::manifest::record::Field;
-use windrow_store::merge::dropping::Sink;
+use windrow_store::merge::dropper::Sink;
 use windrow_store::merge::filters::OutputFilters;
 use windrow_store::merge::writer::{OutputSpec, Outputs};
 use windrow_store::tree::{Tree, dropped};
@@ -108,7 +108,7 @@ impl Ingest {
         database.workers.check_open()?;
         let version = tree.version();
         let (policy, sizes) = (tree.policy.load(), tree.sizes.load());
-        let level = ingested::deepest_level(&policy, &version, &sizes, 0);
+        let level = ingestion::deepest_level(&policy, &version, &sizes, 0);
         let spec = OutputSpec {
             level,
             cutter: policy.cutter(&version, &sizes, level),
@@ -294,12 +294,12 @@ impl Drop for Entered<'_> {
 }
 
 /// Tables that no edit has taken over. They are removed if the ingestion fails.
-struct Loose<'a> {
+struct UninstalledIngestion<'a> {
     database: &'a Database,
     numbers: Vec<FileNumber>,
 }
 
-impl Drop for Loose<'_> {
+impl Drop for UninstalledIngestion<'_> {
     fn drop(&mut self) {
         self.database.cleanup.unlink_tables(&self.numbers);
     }
@@ -314,7 +314,7 @@ fn add(
     files: Vec<File>,
 ) -> Result<()> {
     let numbers = files.iter().map(|file| file.number).collect();
-    let mut loose = Loose { database, numbers };
+    let mut loose = UninstalledIngestion { database, numbers };
     pay(database, tree, &files)?;
     let _one = lock_when_level0_has_room(database, tree, &files)?;
     let mut held = None;
@@ -326,7 +326,7 @@ fn add(
             let Some(before) = catalog.version(tree.id) else {
                 return Err(dropped(&tree.name));
             };
-            let edit = ingested::edit(before, &places.files, seq)?;
+            let edit = ingestion::edit(before, &places.files, seq)?;
             let levels: Vec<(u32, u64)> = edit.added.iter().map(|a| (a.0, a.2.bytes)).collect();
             let log_number = catalog.state().log_number;
             let mut fields = vec![Field::LastSeq(seq)];
@@ -398,8 +398,8 @@ fn level0_bytes(tree: &Tree, files: &[File]) -> u64 {
     let (policy, sizes) = (tree.policy.load_full(), tree.sizes.load_full());
     let work = tree.work.lock();
     let version = tree.version();
-    let deepest = ingested::deepest_level(&policy, &version, &sizes, bytes_of(files));
-    let is_met = |file: &&File| ingested::level_for(&version, &work.busy, file, deepest) == 0;
+    let deepest = ingestion::deepest_level(&policy, &version, &sizes, bytes_of(files));
+    let is_met = |file: &&File| ingestion::level_for(&version, &work.busy, file, deepest) == 0;
     files.iter().filter(is_met).map(|file| file.bytes).sum()
 }
 
@@ -438,9 +438,9 @@ impl<'a> Places<'a> {
         let bytes = bytes_of(files);
         let mut work = tree.work.lock();
         let version = tree.version();
-        let deepest = ingested::deepest_level(&policy, &version, &sizes, bytes);
+        let deepest = ingestion::deepest_level(&policy, &version, &sizes, bytes);
         let place = |file: &File| {
-            let level = ingested::level_for(&version, &work.busy, file, deepest);
+            let level = ingestion::level_for(&version, &work.busy, file, deepest);
             if level > 0 {
                 work.busy.reserve(file, level);
             }

@@ -199,15 +199,15 @@ pub mod inspect {
     #[doc(inline)]
     pub use windrow_read::events::JobId;
     #[doc(inline)]
-    pub use windrow_read::left_out::RecordsLeftOut;
+    pub use windrow_read::records_left_out::RecordsLeftOut;
     #[doc(inline)]
     pub use windrow_recover::dump;
     #[doc(inline)]
-    pub use windrow_recover::measure::at_rest::{KeyspaceAtRest, TablesAtRest};
+    pub use windrow_recover::measure::tables_at_rest::{KeyspaceAtRest, TablesAtRest};
     #[doc(inline)]
     pub use windrow_recover::repair::{DamagedLog, DamagedTable, LostRange, RepairReport};
     #[doc(inline)]
-    pub use windrow_recover::stored::{StoredKeyspace, StoredSettings};
+    pub use windrow_recover::stored_settings::{StoredKeyspace, StoredSettings};
     #[doc(inline)]
     pub use windrow_recover::verify::VerifyReport;
     #[doc(inline)]

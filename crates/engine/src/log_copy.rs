@@ -7,15 +7,15 @@ use std::path::Path;
 use windrow_base::{Error, FileNumber, Result, SeqNo};
 use windrow_env::FileSystem;
 use windrow_format::batch::BatchBuf;
-use windrow_format::log::{self, Class, FILE_HEADER_BYTES, LogKind, Place};
-use windrow_recover::log::chain::{Batch, Chain, Entry};
-use windrow_recover::log::file::LogFile;
+use windrow_format::log::{self, Class, FILE_HEADER_BYTES, LogKind, LogPosition};
+use windrow_recover::log::log_source::LogSource;
+use windrow_recover::log::seq_chain::{LogBatch, LogEntry, SeqChain};
 use windrow_store::manifest::state::WalState;
 use windrow_store::write::wal::Wal;
 
 /// Batches that are taken out of logs, one after the other.
 pub(crate) struct Batches {
-    chain: Chain,
+    chain: SeqChain,
     batch: BatchBuf,
 }
 
@@ -25,7 +25,7 @@ pub(crate) type TakePayload<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 impl Batches {
     /// None yet; the first one is to have this sequence number.
     pub(crate) fn from(first_seq: SeqNo) -> Batches {
-        Batches { chain: Chain::from(first_seq), batch: BatchBuf::new() }
+        Batches { chain: SeqChain::from(first_seq), batch: BatchBuf::new() }
     }
 
     /// Hands over the batches of a log, up to byte `end` of it.
@@ -39,7 +39,7 @@ impl Batches {
         end: u64,
         to: TakePayload<'_>,
     ) -> Result<()> {
-        let file = LogFile::of(dir, number, Some(known));
+        let file = LogSource::of(dir, number, Some(known));
         // Read before, up to there: what comes behind is judged by nobody here.
         let mut reader = file.open(fs)?.of_live();
         while let Some(record) = reader.next()? {
@@ -48,9 +48,9 @@ impl Batches {
             }
             let located = |error| file.named(error).with_offset(record.offset);
             match self.chain.entry(&record).map_err(located)? {
-                Entry::Mark(_) => {}
-                Entry::Batch(batch) => self.hand_over(batch, to).map_err(located)?,
-                Entry::Gap { batch, .. } => {
+                LogEntry::Mark(_) => {}
+                LogEntry::Batch(batch) => self.hand_over(batch, to).map_err(located)?,
+                LogEntry::Gap { batch, .. } => {
                     return Err(located(Error::corruption(format!(
                         "a batch begins with sequence number {}, where {} comes next",
                         batch.first_seq,
@@ -67,7 +67,7 @@ impl Batches {
         self.chain.next_seq().expect("the copy begins somewhere") - 1
     }
 
-    fn hand_over(&mut self, batch: Batch<'_>, to: TakePayload<'_>) -> Result<()> {
+    fn hand_over(&mut self, batch: LogBatch<'_>, to: TakePayload<'_>) -> Result<()> {
         let (first_seq, next_seq) = (batch.first_seq, batch.next_seq());
         self.batch.clear();
         for op in batch.ops {
@@ -113,7 +113,7 @@ impl LogCopy<'_> {
     /// `Io`, `NoSpace`.
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
         let (framing, uid, offset) = (LogKind::Wal.framing(), self.wal.uid, self.at);
-        let place = Place { framing, uid, offset, durable_up_to: 0 };
+        let place = LogPosition { framing, uid, offset, durable_up_to: 0 };
         let end = offset + place.framed_bytes(payload.len());
         if self.wal.file.reserved_bytes() < end {
             self.wal.file.reserve(end)?;

@@ -1,7 +1,8 @@
 //! Snapshots: a state of the database that stays readable.
 //!
 //! Its reads of the default keyspace are in `snapshot_reads.rs`, as keyspaces know snapshots and
-//! not the other way round. The list of live snapshots, which merges follow, is in `snapshots.rs`.
+//! not the other way round. The list of live snapshots, which merges follow, is in
+//! `snapshot_list.rs`.
 //!
 //! Owns: the handle. Never does: keep a file itself.
 

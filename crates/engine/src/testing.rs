@@ -9,8 +9,8 @@ use windrow_base::{FileNumber, Result};
 use windrow_env::Env;
 use windrow_format::block::Charge;
 use windrow_read::options::Components;
-use windrow_recover::found::fold_manifest;
-use windrow_store::manifest::record::Record;
+use windrow_recover::discovery::fold_manifest;
+use windrow_store::manifest::record::ManifestRecord;
 use windrow_store::manifest::state::ManifestState;
 
 /// Memory that is taken from the readers of a database until this is dropped.
@@ -43,7 +43,7 @@ pub fn refold_manifest(
     let snapshot = state.snapshot();
     let mut bytes = Vec::new();
     snapshot.encode(&mut bytes);
-    let read = Record::decode(&bytes).expect("a snapshot that was just made is read");
+    let read = ManifestRecord::decode(&bytes).expect("a snapshot that was just made is read");
     assert_eq!(read, snapshot, "a snapshot is read as it was written");
     let mut again = ManifestState::default();
     again.apply(&read, &order_of).expect("a snapshot that was just made is folded");

@@ -15,7 +15,7 @@ use windrow_env::{ReadFile, WriteFile};
 use windrow_format::block::{Block, BlockGet, BlockIter};
 use windrow_format::codec::Codec;
 use windrow_format::filter::{self, Filter, FilterBuilder};
-use windrow_format::log::{self, Class, FileHeader, Framing, LogKind, Place, Reader};
+use windrow_format::log::{self, Class, FileHeader, Framing, LogKind, LogPosition, LogReader};
 use windrow_format::table::{
     BlockHandle, BlockKind, Expect, Locate, Table, TableOptions, TableWriter, read_block,
 };
@@ -295,7 +295,7 @@ fn filters() {
 fn logs() {
     let mut buf = vec![7u8; log::HEADER_BYTES + 140];
     for framing in [Framing::Fixed, Framing::Short] {
-        let mut place = Place { framing, uid: UID, offset: 64, durable_up_to: 64 };
+        let mut place = LogPosition { framing, uid: UID, offset: 64, durable_up_to: 64 };
         time(&format!("log::seal of 140 bytes, {framing:?}"), 10_000, || {
             for _ in 0..10_000 {
                 let record = log::seal(&mut buf, log::HEADER_BYTES, Class::Batch, place);
@@ -330,7 +330,8 @@ fn search() {
             bytes.extend((0..64 << 20).map(byte));
             let file: Arc<dyn ReadFile> = Arc::new(Bytes(bytes));
             time(&format!("search of 64 MiB of {what}, {framing:?}"), 1, || {
-                let mut reader = Reader::open(file.clone(), LogKind::Wal, None).expect("a header");
+                let mut reader =
+                    LogReader::open(file.clone(), LogKind::Wal, None).expect("a header");
                 assert!(reader.next().expect("no evidence").is_none());
                 assert!(reader.torn().is_some());
             });

@@ -8,7 +8,7 @@
 //! operation, or believe bytes from disk unchecked (`decode` is for those, `BatchBuf::ops` for the
 //! process's own).
 
-use crate::log::{self, Class, Framing, Place};
+use crate::log::{self, Class, Framing, LogPosition};
 use windrow_base::coding::{Decoder, get_varint, put_slice, put_varint, put_varint_at, varint_len};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyspaceId, Kind, Result, SeqNo};
@@ -47,7 +47,7 @@ pub struct Op<'a> {
 
 /// A place in a [`BatchBuf`], to which it can be truncated.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark {
+pub struct RollbackPoint {
     bytes: usize,
     count: u32,
 }
@@ -181,7 +181,7 @@ impl BatchBuf {
     ///
     /// # Panics
     /// If it does not fit, or the sequence number is not set.
-    pub fn seal(&mut self, place: Place) -> &[u8] {
+    pub fn seal(&mut self, place: LogPosition) -> &[u8] {
         debug_assert_eq!(place.framing, Framing::Short, "a batch has the form of its log");
         assert!(self.begin < OPS_AT, "a payload without a sequence number");
         log::seal(&mut self.buf, self.begin, Class::Batch, place)
@@ -203,22 +203,22 @@ impl BatchBuf {
     }
 
     /// The present end, for [`BatchBuf::truncate_to`].
-    pub fn mark(&self) -> Mark {
-        Mark { bytes: self.buf.len(), count: self.count }
+    pub fn mark(&self) -> RollbackPoint {
+        RollbackPoint { bytes: self.buf.len(), count: self.count }
     }
 
     /// Whether the batch reaches to `mark`.
-    pub fn holds(&self, mark: Mark) -> bool {
+    pub fn holds(&self, mark: RollbackPoint) -> bool {
         mark.bytes <= self.buf.len() && mark.count <= self.count
     }
 
     /// The operations pushed since `mark`, in order.
-    pub fn ops_from(&self, mark: Mark) -> TrustedOps<'_> {
+    pub fn ops_from(&self, mark: RollbackPoint) -> TrustedOps<'_> {
         TrustedOps { rest: &self.buf[mark.bytes..] }
     }
 
     /// Drops the operations pushed since `mark`.
-    pub fn truncate_to(&mut self, mark: Mark) {
+    pub fn truncate_to(&mut self, mark: RollbackPoint) {
         debug_assert!(mark.bytes <= self.buf.len() && mark.count <= self.count);
         self.buf.truncate(mark.bytes);
         self.set_count(mark.count);
@@ -278,7 +278,7 @@ impl<'a> Iterator for TrustedOps<'a> {
 ///
 /// # Errors
 /// `Corruption` if the header is cut short or its numbers are impossible.
-pub fn decode(payload: &[u8], framing: Framing) -> Result<(SeqNo, u32, Ops<'_>)> {
+pub fn decode(payload: &[u8], framing: Framing) -> Result<(SeqNo, u32, OpIter<'_>)> {
     let mut decoder = Decoder::new(payload);
     let (first_seq, count) = match framing {
         Framing::Fixed => (decoder.u64()?, decoder.u32()?),
@@ -290,7 +290,7 @@ pub fn decode(payload: &[u8], framing: Framing) -> Result<(SeqNo, u32, Ops<'_>)>
     if first_seq > SEQ_MAX || u64::from(count) > SEQ_MAX - first_seq + 1 {
         return Err(Error::corruption("batch passes the largest sequence number"));
     }
-    Ok((first_seq, count, Ops { decoder, framing, left: count, done: false }))
+    Ok((first_seq, count, OpIter { decoder, framing, left: count, done: false }))
 }
 
 fn short_count(count: u64) -> Result<u32> {
@@ -300,14 +300,14 @@ fn short_count(count: u64) -> Result<u32> {
 /// The operations of a batch from disk. Yields exactly the counted operations, or an error and then
 /// nothing more: a batch is whole only if no item was an error.
 #[derive(Clone, Debug)]
-pub struct Ops<'a> {
+pub struct OpIter<'a> {
     decoder: Decoder<'a>,
     framing: Framing,
     left: u32,
     done: bool,
 }
 
-impl<'a> Ops<'a> {
+impl<'a> OpIter<'a> {
     fn parse(&mut self) -> Result<Op<'a>> {
         let d = &mut self.decoder;
         let (kind, has_keyspace) = match (self.framing, d.u8()?) {
@@ -335,7 +335,7 @@ impl<'a> Ops<'a> {
     }
 }
 
-impl<'a> Iterator for Ops<'a> {
+impl<'a> Iterator for OpIter<'a> {
     type Item = Result<Op<'a>>;
 
     fn next(&mut self) -> Option<Result<Op<'a>>> {
@@ -421,7 +421,8 @@ mod tests {
                 b.push(Kind::Put, keyspace, &[1; 16], &[2; 100]);
             }
             b.set_first_seq(first_seq);
-            let place = Place { framing: Framing::Short, uid: 7, offset: 20 << 20, durable_up_to };
+            let place =
+                LogPosition { framing: Framing::Short, uid: 7, offset: 20 << 20, durable_up_to };
             let older = log::HEADER_BYTES + fixed(first_seq, &b.ops().collect::<Vec<_>>()).len();
             let record = b.seal(place).len();
             assert_eq!(record as u64, place.framed_bytes(b.payload().len()));
@@ -441,7 +442,7 @@ mod tests {
 
     #[test]
     fn what_a_batch_was_sealed_as_goes_when_it_changes() {
-        let place = Place { framing: Framing::Short, uid: 7, offset: 640, durable_up_to: 64 };
+        let place = LogPosition { framing: Framing::Short, uid: 7, offset: 640, durable_up_to: 64 };
         let mut b = sample();
         let once = b.seal(place).to_vec();
         b.set_first_seq(1 << 40);

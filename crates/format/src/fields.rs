@@ -35,13 +35,13 @@ impl<'a> FieldWriter<'a> {
 }
 
 /// One field as read.
-pub(crate) struct Field<'a> {
+pub(crate) struct RawField<'a> {
     pub(crate) tag: u64,
     pub(crate) required: bool,
     pub(crate) value: &'a [u8],
 }
 
-impl Field<'_> {
+impl RawField<'_> {
     /// The value as one varint and nothing else.
     pub(crate) fn number(&self) -> Result<u64> {
         let mut d = Decoder::new(self.value);
@@ -77,7 +77,7 @@ impl<'a> FieldReader<'a> {
     ///
     /// # Errors
     /// `Corruption` for a field cut short, repeated or out of order.
-    pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>> {
+    pub(crate) fn next(&mut self) -> Result<Option<RawField<'a>>> {
         if self.decoder.is_empty() {
             return Ok(None);
         }
@@ -87,7 +87,7 @@ impl<'a> FieldReader<'a> {
             return Err(Error::corruption(format!("field {tag} is repeated or out of order")));
         }
         self.last_tag = tag;
-        Ok(Some(Field { tag, required, value: self.decoder.slice()? }))
+        Ok(Some(RawField { tag, required, value: self.decoder.slice()? }))
     }
 }
 

@@ -10,8 +10,8 @@ use crate::work::Work;
 use jni_sys::{jint, jobjectArray};
 use std::sync::Arc;
 use std::time::Duration;
-use windrow::{Error, KeyspaceOptions, Options};
 use windrow::settings::KeyspaceSettings;
+use windrow::{Error, KeyspaceOptions, Options};
 
 /// Bits of the flags of `Native.open`.
 const CREATE_IF_MISSING: jint = 1;

@@ -35,7 +35,7 @@ pub struct Page {
 
 /// A row of the page, and how it is simulated here.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct EvidenceRow {
     /// The design, as the page names it.
     pub name: &'static str,
     /// Policy and sizes, as [`Setup::parse`] reads them.
@@ -50,7 +50,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Compared {
     /// The row of the page.
-    pub row: Row,
+    pub row: EvidenceRow,
     /// The figures that were simulated here.
     pub figures: Figures,
 }
@@ -85,8 +85,13 @@ const fn short(write: f64, chain_p99: f64) -> Page {
     }
 }
 
-const fn row(name: &'static str, setup: &'static str, workload: Workload, page: Page) -> Row {
-    Row { name, setup, workload, page }
+const fn row(
+    name: &'static str,
+    setup: &'static str,
+    workload: Workload,
+    page: Page,
+) -> EvidenceRow {
+    EvidenceRow { name, setup, workload, page }
 }
 
 const TIERED: &str = "leveled shape=leveling(t=8) file=8";
@@ -111,7 +116,7 @@ const GARNERING_LOG: &str = "leveled shape=garnering(t=8,c=0.7) \
 use Workload::{Uniform, Zipf};
 
 /// The page's last table, and the line below it.
-pub const ROWS: [Row; 13] = [
+pub const ROWS: [EvidenceRow; 13] = [
     row(
         "tiered level 0, 64 MB memtable and file",
         TIERED,
@@ -172,7 +177,7 @@ pub const ROWS: [Row; 13] = [
     row("zipf: 16 partitions + SST-log", LOG_32, Zipf, short(3.7, 51.0)),
 ];
 
-impl Row {
+impl EvidenceRow {
     /// Simulates the row.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ pub fn setup(policy: &str, workload: Workload, memtables: u32, unit_keys: u32) -
 
 /// One size and workload: the figures of each of [`POLICIES`].
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct FitRow {
     /// Which keys are updated.
     pub workload: Workload,
     /// Data, in memtables.
@@ -51,21 +51,21 @@ pub struct Row {
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn row(workload: Workload, memtables: u32, unit_keys: u32, seed: u64) -> Result<Row> {
+pub fn row(workload: Workload, memtables: u32, unit_keys: u32, seed: u64) -> Result<FitRow> {
     let of = |policy: &&str| {
         let setup = setup(policy, workload, memtables, unit_keys)?;
         simulate(&Setup { seed, ..setup })
     };
     let figures = POLICIES.iter().map(of).collect::<Result<_>>()?;
-    Ok(Row { workload, memtables, figures })
+    Ok(FitRow { workload, memtables, figures })
 }
 
 /// Prints the rows as Markdown: bytes written per byte (over those of `leveled`), files over a
 /// point, space, and the 99th percentile of chains in units.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[FitRow]) -> String {
     let mut head = vec!["updates", "data"];
     head.extend(POLICIES);
-    let line = |row: &Row| {
+    let line = |row: &FitRow| {
         let mut cells = vec![row.workload.name().to_owned(), format!("{}x", row.memtables)];
         let first = row.figures[0].write_amplification;
         cells.extend(row.figures.iter().enumerate().map(|(i, figures)| cell(figures, i, first)));

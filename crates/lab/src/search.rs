@@ -72,7 +72,7 @@ fn text([gathered, log, shape, partitions]: Point) -> String {
 
 /// One size and workload.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct SearchRow {
     /// Which keys are updated.
     pub workload: Workload,
     /// Data, in memtables.
@@ -86,7 +86,7 @@ pub struct Row {
     pub simulated: usize,
 }
 
-impl Row {
+impl SearchRow {
     /// Bytes that the preset writes over those of the best static policy.
     pub fn ratio(&self) -> Option<f64> {
         let (_, best) = self.best.as_ref()?;
@@ -109,7 +109,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn row(workload: Workload, memtables: u32, plan: Plan) -> Result<Row> {
+pub fn row(workload: Workload, memtables: u32, plan: Plan) -> Result<SearchRow> {
     let of = |policy: &str| {
         let setup = fit::setup(policy, workload, memtables, plan.unit_keys)?;
         simulate(&Setup { seed: plan.seed, ..setup })
@@ -126,7 +126,7 @@ pub fn row(workload: Workload, memtables: u32, plan: Plan) -> Result<Row> {
     let writes = |(_, figures): &(Point, Figures)| figures.write_amplification;
     let best = allowed.min_by(|a, b| writes(a).total_cmp(&writes(b)));
     let best = best.map(|(point, figures)| (text(point), figures));
-    Ok(Row { workload, memtables, preset, best, simulated })
+    Ok(SearchRow { workload, memtables, preset, best, simulated })
 }
 
 fn is_allowed(preset: &Figures, figures: &Figures) -> bool {
@@ -191,13 +191,13 @@ impl<F: Fn(&str) -> Result<Figures>> Search<F> {
 }
 
 /// The rows as Markdown. Each cell: bytes written per byte / files over a point / space.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[SearchRow]) -> String {
     let head = ["updates", "data", "windrow", "best static", "writes over those", "which"];
     let cell = |f: &Figures| {
         let (write, files) = (fixed(f.write_amplification, 2), fixed(f.probes_mean, 1));
         format!("{write} / {files} / {}", fixed(f.space_mean, 2))
     };
-    let line = |row: &Row| {
+    let line = |row: &SearchRow| {
         let mut cells = vec![row.workload.name().to_owned(), format!("{}x", row.memtables)];
         cells.push(cell(&row.preset));
         match &row.best {

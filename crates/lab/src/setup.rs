@@ -8,7 +8,7 @@
 use crate::workload::Workload;
 use windrow_base::{Error, Result};
 use windrow_plan::axes::Level0;
-use windrow_plan::{Policy, Settings};
+use windrow_plan::{PlanSettings, Policy};
 
 /// Sizes of a tree, in units.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ impl Sizes {
     /// memtable of 64 MB and a level 1 of 256 MB, or those of vLSM (8 and 64 MB) where level 0 is a
     /// queue. Files of 8 MB.
     pub fn of(policy: &Policy) -> Sizes {
-        let overlap = Settings::default().overlap_files_max;
+        let overlap = PlanSettings::default().overlap_files_max;
         match policy.level0 {
             Level0::Fifo(_) => Sizes { memtable: 1.0, file: 1.0, base: 8.0, overlap },
             Level0::Tiered(_) | Level0::Partitioned(_) => {
@@ -134,16 +134,16 @@ impl Setup {
     }
 
     /// The sizes as policies read them, a key being a byte.
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> PlanSettings {
         let keys = |units: f64| ((units * self.unit_keys as f64) as u64).max(1);
-        Settings {
+        PlanSettings {
             memtable_bytes: keys(self.sizes.memtable),
             file_bytes: keys(self.sizes.file),
             level_base_bytes: keys(self.sizes.base),
             overlap_files_max: self.sizes.overlap,
             file_price_percent: self.policy.usage.file_price_percent(),
             space_max_percent: self.policy.usage.space_max_percent(),
-            ..Settings::default()
+            ..PlanSettings::default()
         }
     }
 }

@@ -15,10 +15,10 @@ use windrow_base::key::SEQ_MAX;
 use windrow_base::{Error, FileNumber, KeyOrder, Result};
 use windrow_plan::axes::{Sample, Sampler};
 use windrow_plan::hotness::HotMap;
-use windrow_plan::measured::Measured;
 use windrow_plan::tree::{Edit, File, Part, Version};
 use windrow_plan::usage::Use;
-use windrow_plan::{Busy, Cutter, Decision, Merge, Policy, ReadCosts, Settings, View};
+use windrow_plan::use_measure::UseMeasure;
+use windrow_plan::{Busy, Cutter, Decision, Merge, PlanSettings, Policy, ReadCosts, View};
 
 /// Decisions between two flushes after which picking is held to be endless.
 const DECISIONS_MAX: u32 = 100_000;
@@ -49,7 +49,7 @@ pub fn simulate(setup: &Setup) -> Result<Figures> {
 pub(crate) struct Simulator {
     policy: Policy,
     order: Order,
-    settings: Settings,
+    settings: PlanSettings,
     pub(crate) version: Version,
     tables: HashMap<FileNumber, Vec<u32>>,
     next_file: FileNumber,
@@ -69,7 +69,7 @@ pub(crate) struct Simulator {
     /// The cost of each file to reads so far, in keys.
     read_costs: HashMap<FileNumber, f64>,
     /// The use that reads and writes give, if the policy goes by that.
-    pub(crate) measured: Option<Measured>,
+    pub(crate) measured: Option<UseMeasure>,
     now_ms: u64,
     /// Each step and the tree after it, where the caller wants them kept.
     pub(crate) film: Option<Vec<(String, Version)>>,
@@ -116,7 +116,7 @@ impl Simulator {
                 .then(|| HotMap::new((f64::from(setup.keys) * HOT_MAP_BYTES_PER_KEY) as u64)),
             read_price: 0.0,
             read_costs: HashMap::new(),
-            measured: (setup.policy.usage == Use::Measured).then(Measured::default),
+            measured: (setup.policy.usage == Use::Measured).then(UseMeasure::default),
             now_ms: 0,
             film: None,
         }

@@ -13,14 +13,14 @@ use crate::decision::Decision;
 use crate::filter_memory::merlin::Estimate;
 use crate::filter_memory::{ExpectedLevel, FilterJob, FilterPlan};
 use crate::pick::Levels;
-use crate::pick::for_reads::{self, ReadCosts};
 use crate::pick::manual::{self, ManualState};
-use crate::pick::{scarce, small};
+use crate::pick::read_triggered_merges::{self, ReadCosts};
+use crate::pick::{scarce_room, small_files};
 use crate::sizes::{self, Sizes};
-use crate::sound::checked;
+use crate::soundness::checked;
 use crate::tree::{File, LEVELS_MAX, Part, Version};
 use crate::usage::Use;
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
@@ -76,7 +76,7 @@ impl Policy {
         };
         let cutter = |level| self.cutter(view.version, view.settings, level);
         let decision = match decision {
-            Decision::Idle => small::pick(view, cutter).unwrap_or(Decision::Idle),
+            Decision::Idle => small_files::pick(view, cutter).unwrap_or(Decision::Idle),
             decision => decision,
         };
         checked(view, decision)
@@ -88,7 +88,7 @@ impl Policy {
         if !self.merges_for_reads() || costs.is_empty() || view.busy.is_reshaping() {
             return Decision::Idle;
         }
-        checked(view, for_reads::pick(view, costs).unwrap_or(Decision::Idle))
+        checked(view, read_triggered_merges::pick(view, costs).unwrap_or(Decision::Idle))
     }
 
     /// Whether reads must be counted for [`Policy::pick_for_reads`].
@@ -124,7 +124,7 @@ impl Policy {
         if view.busy.is_reshaping() {
             return Decision::Idle;
         }
-        checked(view, scarce::pick(view, room_bytes, deepest).unwrap_or(Decision::Idle))
+        checked(view, scarce_room::pick(view, room_bytes, deepest).unwrap_or(Decision::Idle))
     }
 
     /// Returns the next step of a manual compaction of `[lo, hi]` (`None`: unbounded). `Idle` with
@@ -152,7 +152,7 @@ impl Policy {
     }
 
     /// Returns level 0's depth and an estimate of the merging that the tree's excess will cost.
-    pub fn debt(&self, version: &Version, settings: &Settings) -> Debt {
+    pub fn debt(&self, version: &Version, settings: &PlanSettings) -> Debt {
         let level0_depth = version.level(0).map_or(0, |l| l.sst_log_depth());
         let (mut carried, mut bytes) = self.level0.debt(version, settings);
         let waiting = version.part_bytes(0, Part::SstLog);
@@ -177,7 +177,7 @@ impl Policy {
     }
 
     /// Bytes that `level`'s SST-log may hold; 0 where the picker empties it.
-    pub fn log_limit(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
+    pub fn log_limit(&self, version: &Version, settings: &PlanSettings, level: u32) -> u64 {
         let limit = self.picker.log_limit(self.levels(), version, settings, level);
         let is_bottom = version.deepest().is_none_or(|deepest| level >= deepest);
         invariant!(I10, limit == 0 || !is_bottom, "the SST-log of the last level may be kept");
@@ -186,7 +186,7 @@ impl Policy {
     }
 
     /// Bytes that level 0 may hold before something is merged out of it.
-    pub fn level0_limit(&self, version: &Version, settings: &Settings) -> u64 {
+    pub fn level0_limit(&self, version: &Version, settings: &PlanSettings) -> u64 {
         self.level0.expected(version, settings).bytes as u64
     }
 
@@ -196,13 +196,13 @@ impl Policy {
     }
 
     /// How urgent level 0 is; merging starts at 1.
-    pub fn level0_score(&self, version: &Version, settings: &Settings) -> f64 {
+    pub fn level0_score(&self, version: &Version, settings: &PlanSettings) -> f64 {
         self.level0.score(version, settings)
     }
 
     /// Whether [`Policy::boundaries`] needs a sample of the entries that a flush will write: while
     /// the tree does not show where keys are. A sample takes a pass over the memtable.
-    pub fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
+    pub fn wants_sample(&self, version: &Version, settings: &PlanSettings) -> bool {
         self.level0.wants_sample(version, settings)
     }
 
@@ -212,7 +212,7 @@ impl Policy {
     pub fn boundaries(
         &self,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         sample: Option<&Sample>,
     ) -> Option<Arc<[Vec<u8>]>> {
         let boundaries = self.level0.boundaries(version, settings, sample);
@@ -224,12 +224,12 @@ impl Policy {
     }
 
     /// Decides where the files of a flush end, given the partitions' boundaries.
-    pub fn flush_cutter(&self, settings: &Settings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
+    pub fn flush_cutter(&self, settings: &PlanSettings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
         self.level0.flush_cutter(settings, boundaries)
     }
 
     /// Decides where the files of an output into `output_level` end.
-    pub fn cutter(&self, version: &Version, settings: &Settings, output_level: u32) -> Cutter {
+    pub fn cutter(&self, version: &Version, settings: &PlanSettings, output_level: u32) -> Cutter {
         if output_level == 0 {
             // As a flush would have been: partitions are merged down separately.
             return self.flush_cutter(settings, &version.boundaries);
@@ -237,7 +237,8 @@ impl Policy {
         invariant!(I1, output_level < LEVELS_MAX, "an output into level {output_level}");
         let capacity = |level| self.capacity(version, settings, level);
         // A partition has several files of level 1, so that boundaries can follow the data.
-        let halved = Settings { file_bytes: (settings.file_bytes / 2).max(1), ..settings.clone() };
+        let halved =
+            PlanSettings { file_bytes: (settings.file_bytes / 2).max(1), ..settings.clone() };
         let settings = if self.splits_level1() && output_level == 1 { &halved } else { settings };
         let cutter = self.cut.cutter(version, settings, output_level, capacity);
         // Jobs of different partitions must share no file of level 1: each would
@@ -262,7 +263,11 @@ impl Policy {
 
     /// The tree that filter memory is shared out by: level 0, SST-logs and the levels above the
     /// last one as full as they may be, the last one as it is.
-    pub fn expected_levels(&self, version: &Version, settings: &Settings) -> Vec<ExpectedLevel> {
+    pub fn expected_levels(
+        &self,
+        version: &Version,
+        settings: &PlanSettings,
+    ) -> Vec<ExpectedLevel> {
         let last = version.planned_levels();
         let of_level = |level: u32| {
             let run = match level == last {
@@ -313,7 +318,7 @@ impl Policy {
 
     /// Bytes that `level`'s run may hold before it is picked from. Level 0 has
     /// no run; its limit is a depth. The last possible level has no limit.
-    pub fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
+    pub fn capacity(&self, version: &Version, settings: &PlanSettings, level: u32) -> u64 {
         self.shape.capacity(version, settings, level)
     }
 

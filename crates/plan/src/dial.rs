@@ -20,7 +20,7 @@
 //! Owns: k, the share of the SST-logs and the ceiling of space. Never does: measure reads or
 //! writes.
 
-use crate::view::Settings;
+use crate::view::PlanSettings;
 use windrow_base::debug_invariant;
 
 /// Fewest and most flushes that a partition gathers. With one, level 1 is rewritten for each
@@ -43,7 +43,7 @@ pub(crate) struct Dial(f64);
 
 impl Dial {
     /// The dial that the settings ask for. A price below a hundredth counts as one.
-    pub(crate) fn of(settings: &Settings) -> Dial {
+    pub(crate) fn of(settings: &PlanSettings) -> Dial {
         Dial(f64::from(settings.file_price_percent.max(1)) / 100.0)
     }
 
@@ -62,7 +62,7 @@ impl Dial {
 }
 
 /// Returns how many bytes may lie above a last level of `last_bytes`, by the ceiling of space.
-pub(crate) fn room(settings: &Settings, last_bytes: u64) -> f64 {
+pub(crate) fn room(settings: &PlanSettings, last_bytes: u64) -> f64 {
     match settings.space_max_percent {
         0 => f64::INFINITY,
         percent => last_bytes as f64 * f64::from(percent.max(100) - 100) / 100.0,

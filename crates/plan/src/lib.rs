@@ -9,7 +9,7 @@
 //!
 //! The invariants I1 to I10 are stated where they are kept: I1, I2, I4 in
 //! `tree/apply.rs` and `tree/level.rs`, I5 in `tree/closure.rs`, I6 in
-//! `tree/outside.rs`, I7 in `decision.rs`, I9 in `busy.rs`, I10 in `pick/`.
+//! `tree/older_files.rs`, I7 in `decision.rs`, I9 in `busy.rs`, I10 in `pick/`.
 
 #![no_std]
 
@@ -25,23 +25,23 @@ pub mod decision;
 mod dial;
 pub mod filter_memory;
 pub mod hotness;
-pub mod ingested;
+pub mod ingestion;
 pub mod level0;
-pub mod measured;
 pub mod pick;
 pub mod preset;
 pub mod shape;
 pub mod sizes;
-mod sound;
+mod soundness;
 pub mod tree;
 pub mod usage;
+pub mod use_measure;
 pub mod view;
 
 pub use axes::{Debt, Policy};
 pub use busy::Busy;
 pub use cut::Cutter;
 pub use decision::{Decision, Drop, Input, Merge, Move, Reason, Reshape};
-pub use pick::covered::{self, Cover, Covered, Covers};
-pub use pick::for_reads::ReadCosts;
+pub use pick::hidden_tables::{self, Covered, Covers, TableTombstone};
 pub use pick::manual::ManualState;
-pub use view::{Settings, View};
+pub use pick::read_triggered_merges::ReadCosts;
+pub use view::{PlanSettings, View};

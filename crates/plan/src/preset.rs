@@ -136,13 +136,13 @@ impl Policy {
             }
             named.push(axis);
             let policy = policy.get_or_insert_with(Policy::leveled);
-            policy.set(axis, &Value::parse(value)?)?;
+            policy.set(axis, &AxisValue::parse(value)?)?;
         }
         debug_assert!(named.is_empty() || policy.is_some(), "axes {named:?} make no policy");
         policy.ok_or_else(|| unknown_preset(text.trim()))
     }
 
-    fn set(&mut self, axis: &str, value: &Value<'_>) -> Result<()> {
+    fn set(&mut self, axis: &str, value: &AxisValue<'_>) -> Result<()> {
         match axis {
             "shape" => self.shape = shape(value)?,
             "level0" => self.level0 = level0(value)?,
@@ -168,7 +168,7 @@ impl FromStr for Policy {
     }
 }
 
-fn shape(value: &Value<'_>) -> Result<Shape> {
+fn shape(value: &AxisValue<'_>) -> Result<Shape> {
     match value.name {
         "leveling" => {
             let t = value.number("t", 1.5, 1000.0)?.unwrap_or(10.0);
@@ -190,7 +190,7 @@ fn shape(value: &Value<'_>) -> Result<Shape> {
     }
 }
 
-fn level0(value: &Value<'_>) -> Result<Level0> {
+fn level0(value: &AxisValue<'_>) -> Result<Level0> {
     match value.name {
         "tiered" => {
             let k = value.whole("k", true, 1..=1000)?.unwrap_or(4);
@@ -215,7 +215,7 @@ fn level0(value: &Value<'_>) -> Result<Level0> {
     }
 }
 
-fn picker(value: &Value<'_>) -> Result<Picker> {
+fn picker(value: &AxisValue<'_>) -> Result<Picker> {
     match value.name {
         "leveled" => {
             let choices =
@@ -260,7 +260,7 @@ fn picker(value: &Value<'_>) -> Result<Picker> {
     }
 }
 
-fn cut(value: &Value<'_>) -> Result<Cut> {
+fn cut(value: &AxisValue<'_>) -> Result<Cut> {
     match value.name {
         "by_size" => {
             value.only(&[])?;
@@ -277,7 +277,7 @@ fn cut(value: &Value<'_>) -> Result<Cut> {
     }
 }
 
-fn filters(value: &Value<'_>) -> Result<FilterMemory> {
+fn filters(value: &AxisValue<'_>) -> Result<FilterMemory> {
     let bits = || {
         let bits = value.number("bits", 0.0, 64.0)?;
         value.only(&["bits"])?;
@@ -308,7 +308,7 @@ fn filters(value: &Value<'_>) -> Result<FilterMemory> {
     }
 }
 
-fn usage(value: &Value<'_>) -> Result<Use> {
+fn usage(value: &AxisValue<'_>) -> Result<Use> {
     value.only(&[])?;
     let found = Use::ALL.into_iter().find(|(name, _)| *name == value.name);
     found
@@ -326,15 +326,15 @@ fn unknown_preset(word: &str) -> Error {
 }
 
 /// `name(key=value, ...)`; a first option without a key is the value's main one.
-struct Value<'a> {
+struct AxisValue<'a> {
     name: &'a str,
     options: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Value<'a> {
-    fn parse(text: &'a str) -> Result<Value<'a>> {
+impl<'a> AxisValue<'a> {
+    fn parse(text: &'a str) -> Result<AxisValue<'a>> {
         let Some((name, rest)) = text.split_once('(') else {
-            return Ok(Value { name: text, options: Vec::new() });
+            return Ok(AxisValue { name: text, options: Vec::new() });
         };
         let Some(inner) = rest.strip_suffix(')') else {
             return Err(Error::invalid(format!("policy: `{text}` lacks its `)`")));
@@ -344,7 +344,7 @@ impl<'a> Value<'a> {
             Some((key, value)) => (key.trim(), value.trim()),
             None => ("", o),
         });
-        Ok(Value { name: name.trim(), options: options.collect() })
+        Ok(AxisValue { name: name.trim(), options: options.collect() })
     }
 
     /// Returns the value of an option that is given by its name.

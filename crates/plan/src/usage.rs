@@ -15,7 +15,7 @@ pub enum Use {
     Reads,
     /// As few bytes written as space allows.
     Writes,
-    /// Whichever of these is measured; the default until something was (`measured.rs`).
+    /// Whichever of these is measured; the default until something was (`use_measure.rs`).
     Measured,
 }
 

@@ -13,7 +13,7 @@ use windrow_base::SeqNo;
 
 /// Sizes and limits that policies read. Plain numbers: nothing is derived from them here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct PlanSettings {
     /// Size at which a memtable is flushed.
     pub memtable_bytes: u64,
     /// Size at which output files are cut.
@@ -42,9 +42,9 @@ pub struct Settings {
     pub space_max_percent: u32,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for PlanSettings {
+    fn default() -> PlanSettings {
+        PlanSettings {
             memtable_bytes: 64 << 20,
             file_bytes: 8 << 20,
             level_base_bytes: 256 << 20,
@@ -67,7 +67,7 @@ pub struct View<'a> {
     /// The files and ranges that running jobs hold.
     pub busy: &'a Busy,
     /// Sizes and limits.
-    pub settings: &'a Settings,
+    pub settings: &'a PlanSettings,
     /// The oldest sequence number that a snapshot reads at; `SEQ_MAX`, or the
     /// newest published one, if there is no snapshot. Entries below it are seen
     /// by every reader.

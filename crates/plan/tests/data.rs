@@ -18,14 +18,14 @@ use windrow_plan::axes::Sampler;
 use windrow_plan::cost::Cost;
 use windrow_plan::tree::closure::{Seat, close, may_move};
 use windrow_plan::tree::text::{parse_bytes, parse_key, parse_place};
-use windrow_plan::tree::{Edit, File, Outside, Part, Place, Version};
-use windrow_plan::{Busy, Decision, ManualState, Merge, Policy, Reason, Settings, View};
-use windrow_plan::{Cover, Covered, Covers, covered};
+use windrow_plan::tree::{Edit, File, OlderFiles, Part, Place, Version};
+use windrow_plan::{Busy, Decision, ManualState, Merge, PlanSettings, Policy, Reason, View};
+use windrow_plan::{Covered, Covers, TableTombstone, hidden_tables};
 
 struct Bench {
     version: Version,
     policy: Policy,
-    settings: Settings,
+    settings: PlanSettings,
     busy: Busy,
     claimed: Vec<Decision>,
     snapshots_oldest: u64,
@@ -37,13 +37,13 @@ impl Bench {
         Bench {
             version: Version::empty(KeyOrder::Bytewise),
             policy: Policy::leveled(),
-            settings: Settings {
+            settings: PlanSettings {
                 memtable_bytes: 1 << 20,
                 file_bytes: 1 << 20,
                 level_base_bytes: 4 << 20,
                 tombstone_grace_ms: 1000,
                 expiry_grace_ms: 1000,
-                ..Settings::default()
+                ..PlanSettings::default()
             },
             busy: Busy::new(),
             claimed: Vec::new(),
@@ -153,10 +153,10 @@ impl Bench {
         let list: Vec<_> = body.lines().map(line).collect();
         let covers = list.iter().map(|(start, end, seq, place)| {
             let (seq, place): (u64, Place) = (*seq, *place);
-            Cover { start, end, seq, place }
+            TableTombstone { start, end, seq, place }
         });
         let covers = Covers::new(&self.version.order, &held, covers);
-        let Covered { decision, is_in_the_way } = covered::pick(&self.view(), &covers);
+        let Covered { decision, is_in_the_way } = hidden_tables::pick(&self.view(), &covers);
         let more = if is_in_the_way { "; a job has more" } else { "" };
         if let Decision::Drop(drop) = &decision {
             self.version.apply(&drop.edit()).expect("an edit that applies");
@@ -229,7 +229,7 @@ impl Bench {
         match self.policy.boundaries(&self.version, &self.settings, sample.as_ref()) {
             None => "as they are\n".into(),
             Some(keys) => keys.iter().fold("boundaries".into(), |out, key| {
-                format!("{out} {}", windrow_plan::tree::text::Key(key))
+                format!("{out} {}", windrow_plan::tree::text::KeyText(key))
             }),
         }
     }
@@ -257,7 +257,7 @@ impl Bench {
 
     fn outside(&self, args: &str, body: &str) -> String {
         let merge = self.merge(args).expect("no busy file");
-        let mut outside = Outside::new(&self.version, &merge);
+        let mut outside = OlderFiles::new(&self.version, &merge);
         let mut out = String::new();
         for word in body.split_whitespace() {
             let answer = match word.strip_prefix('[') {
@@ -360,7 +360,7 @@ impl Bench {
     fn merged(&self, merge: &Merge) -> File {
         let number = self.version.files().map(|(_, _, f)| f.number).max().unwrap_or(0) + 1;
         let files = || merge.files().map(|(_, _, f)| f);
-        let keeps = !Outside::new(&self.version, merge).is_empty();
+        let keeps = !OlderFiles::new(&self.version, merge).is_empty();
         let (smallest, largest, largest_exclusive) = merge.bounds.clone();
         let (smallest, largest): (Arc<[u8]>, Arc<[u8]>) = (smallest.into(), largest.into());
         let last = if largest_exclusive { &smallest } else { &largest };

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use std::sync::Arc;
 use std::time::Duration;
-use windrow::{KeyspaceOptions, Options};
 use windrow::settings::KeyspaceSettings;
+use windrow::{KeyspaceOptions, Options};
 
 /// Returns the options of a database.
 pub(crate) fn options(py: Python<'_>, words: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {

@@ -4,7 +4,7 @@
 //! a listener's panic from the engine.
 //! Never does: store events, or decide anything by them.
 
-use crate::left_out::RecordsLeftOut;
+use crate::records_left_out::RecordsLeftOut;
 use crate::stats::PauseReason;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -154,9 +154,9 @@ pub enum Event {
 }
 
 /// How the end of a job says that it failed.
-struct Outcome<'a>(&'a Option<Error>);
+struct FailureSuffix<'a>(&'a Option<Error>);
 
-impl fmt::Display for Outcome<'_> {
+impl fmt::Display for FailureSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |error| write!(f, ", FAILED: {error}"))
     }
@@ -220,7 +220,7 @@ impl Event {
                 f,
                 "{keyspace}: flush {job} wrote {files} files, {written_bytes} bytes in \
                  {duration_us} us{}",
-                Outcome(error)
+                FailureSuffix(error)
             ),
             Event::MergeBegin {
                 job,
@@ -248,7 +248,7 @@ impl Event {
                 f,
                 "{keyspace}: merge {job} wrote {output_files} files, {written_bytes} bytes to \
                  level {to_level}, dropped {dropped_entries} entries in {duration_us} us{}",
-                Outcome(error)
+                FailureSuffix(error)
             ),
             Event::Moved { keyspace, file, from_level, to_level, reason } => write!(
                 f,

@@ -6,7 +6,7 @@
 //! Owns: its memory. Never does: read or write a file, or decide when it is frozen.
 
 use crate::lock_ranks;
-use crate::tombstones::{Chunk, MemTombstones};
+use crate::tombstones::{MemTombstones, TombstoneChunk};
 use std::cmp::Ordering as KeyOrdering;
 use std::sync::{Arc, OnceLock};
 use windrow_base::key::{self, Kind, SeqNo};
@@ -15,7 +15,7 @@ use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_format::block::Charge;
 use windrow_format::tombstone::{RangeTombstone, Tombstones};
-use windrow_skiplist::{ChunkPool, Cursor, KeyCompare, SkipList};
+use windrow_skiplist::{ChunkPool, KeyCompare, ListCursor, SkipList};
 
 /// A keyspace's order as the skiplist wants it.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ impl KeyCompare for UserOrder {
 }
 
 /// A cursor over a memtable's point entries.
-pub type MemCursor = Cursor<UserOrder>;
+pub type MemCursor = ListCursor<UserOrder>;
 
 /// Memory an entry takes besides its key and value: header, trailer and tower, on average.
 const ENTRY_OVERHEAD_BYTES: usize = if cfg!(debug_assertions) { 52 } else { 44 };
@@ -226,7 +226,7 @@ impl Memtable {
     }
 
     /// The range tombstones in chunks, oldest first.
-    pub fn tombstones(&self) -> Arc<[Arc<Chunk>]> {
+    pub fn tombstones(&self) -> Arc<[Arc<TombstoneChunk>]> {
         match self.tombstones.get() {
             Some(tombstones) => tombstones.chunks(&self.order),
             None => Arc::default(),

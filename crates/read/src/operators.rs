@@ -7,7 +7,7 @@
 //! nothing is combined and nothing is lost. A read that would have to apply them is an error that names
 //! the operator, and so is a write that would add one. A repair needs every operator, since it combines
 //! operands to tell which of them count twice. (A comparator that is not registered:
-//! `recover/src/found/left_out.rs`.)
+//! `recover/src/discovery/keyspaces_left_out.rs`.)
 //!
 //! Owns: the two traits, the built-in operators `add`, `append`, `max`.
 //! Never does: decide when they are called (`read/` and `merge/` do).

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use windrow_base::{KeyOrder, SeqNo};
 use windrow_env::sync::atomic::{AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwap, Mutex};
-use windrow_format::tombstone::{Parts, RangeTombstone};
+use windrow_format::tombstone::{RangeTombstone, TombstoneParts};
 
 /// Most tombstones of a chunk: the bits of a word.
 const CHUNK: usize = u64::BITS as usize;
@@ -25,7 +25,7 @@ const CHUNK: usize = u64::BITS as usize;
 const LOOSE_BYTES: usize = size_of::<RangeTombstone>() + 2 * 16;
 
 /// Some tombstones, immutable.
-pub struct Chunk {
+pub struct TombstoneChunk {
     /// Their sequence numbers, ascending.
     seqs: Box<[SeqNo]>,
     /// The keys at which they begin and end: distinct, ascending, one after the other.
@@ -39,7 +39,7 @@ pub struct Chunk {
 
 /// A range of keys around one over which the answer is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch<'a> {
+pub struct TombstoneSpan<'a> {
     /// Its first key; `None`: from the beginning.
     pub from: Option<&'a [u8]>,
     /// The first key after it; `None`: to the end.
@@ -48,9 +48,9 @@ pub struct Stretch<'a> {
     pub newest: Option<SeqNo>,
 }
 
-impl Chunk {
+impl TombstoneChunk {
     /// Makes a chunk of at most [`CHUNK`] tombstones.
-    fn build(list: &[RangeTombstone], order: &KeyOrder) -> Chunk {
+    fn build(list: &[RangeTombstone], order: &KeyOrder) -> TombstoneChunk {
         debug_assert!(list.len() <= CHUNK);
         let covering = list.iter().filter(|t| order.compare(&t.start, &t.end).is_lt());
         let mut sorted = Vec::from_iter(covering);
@@ -70,7 +70,7 @@ impl Chunk {
             end += cut.len() as u32;
             end
         }));
-        Chunk {
+        TombstoneChunk {
             seqs: sorted.iter().map(|t| t.seq).collect(),
             keys: cuts.concat().into(),
             key_ends: key_ends.into(),
@@ -84,7 +84,12 @@ impl Chunk {
     }
 
     /// Returns the stretch around a user key as a read at `max_seq` sees it.
-    pub(crate) fn stretch(&self, order: &KeyOrder, key: &[u8], max_seq: SeqNo) -> Stretch<'_> {
+    pub(crate) fn stretch(
+        &self,
+        order: &KeyOrder,
+        key: &[u8],
+        max_seq: SeqNo,
+    ) -> TombstoneSpan<'_> {
         let (mut lo, mut hi) = (0, self.covers.len());
         while lo < hi {
             let middle = lo.midpoint(hi);
@@ -95,12 +100,12 @@ impl Chunk {
         }
         let to = (lo < self.covers.len()).then(|| self.key(lo));
         let Some(at) = lo.checked_sub(1) else {
-            return Stretch { from: None, to, newest: None };
+            return TombstoneSpan { from: None, to, newest: None };
         };
         let seen = self.seqs.partition_point(|&seq| seq <= max_seq);
         let mask = if seen == CHUNK { u64::MAX } else { (1 << seen) - 1 };
         let newest = (self.covers[at] & mask).checked_ilog2().map(|bit| self.seqs[bit as usize]);
-        Stretch { from: Some(self.key(at)), to, newest }
+        TombstoneSpan { from: Some(self.key(at)), to, newest }
     }
 
     /// The newest sequence number in it; 0 if it has no tombstone.
@@ -114,7 +119,7 @@ impl Chunk {
     }
 
     /// Its tombstones, as they came.
-    pub fn tombstones(&self) -> impl Iterator<Item = Parts<'_>> {
+    pub fn tombstones(&self) -> impl Iterator<Item = TombstoneParts<'_>> {
         (0..self.seqs.len()).filter_map(|bit| {
             let over = |cover: &u64| cover >> bit & 1 == 1;
             let first = self.covers.iter().position(over)?;
@@ -125,7 +130,7 @@ impl Chunk {
 
     fn memory_bytes(&self) -> usize {
         // Each has an allocation, and so has the shared pointer.
-        let headers = 5 * 16 + size_of::<Chunk>() + 16;
+        let headers = 5 * 16 + size_of::<TombstoneChunk>() + 16;
         headers + self.keys.len() + self.covers.len() * (8 + 4) + self.seqs.len() * 8
     }
 }
@@ -135,12 +140,12 @@ impl Chunk {
 struct Published {
     count: usize,
     /// Oldest first, about: writers that come at once may be in either order.
-    chunks: Arc<[Arc<Chunk>]>,
+    chunks: Arc<[Arc<TombstoneChunk>]>,
 }
 
 #[derive(Default)]
-struct State {
-    full: Vec<Arc<Chunk>>,
+struct TombstoneState {
+    full: Vec<Arc<TombstoneChunk>>,
     full_bytes: usize,
     /// The tombstones after the full chunks, as they came.
     loose: Vec<RangeTombstone>,
@@ -150,7 +155,7 @@ struct State {
 
 /// See the module.
 pub struct MemTombstones {
-    state: Mutex<State>,
+    state: Mutex<TombstoneState>,
     count: AtomicUsize,
     bytes: AtomicUsize,
     published: ArcSwap<Published>,
@@ -159,7 +164,7 @@ pub struct MemTombstones {
 impl Default for MemTombstones {
     fn default() -> MemTombstones {
         MemTombstones {
-            state: Mutex::new(lock_ranks::MEM_TOMBSTONES, State::default()),
+            state: Mutex::new(lock_ranks::MEM_TOMBSTONES, TombstoneState::default()),
             count: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             published: ArcSwap::default(),
@@ -173,7 +178,7 @@ impl MemTombstones {
         state.loose_bytes += LOOSE_BYTES + tombstone.start.len() + tombstone.end.len();
         state.loose.push(tombstone);
         if state.loose.len() == CHUNK {
-            let chunk = Arc::new(Chunk::build(&std::mem::take(&mut state.loose), order));
+            let chunk = Arc::new(TombstoneChunk::build(&std::mem::take(&mut state.loose), order));
             state.full_bytes += chunk.memory_bytes();
             state.loose_bytes = 0;
             state.full.push(chunk);
@@ -182,7 +187,7 @@ impl MemTombstones {
         self.count.fetch_add(1, Ordering::Release);
     }
 
-    fn note(&self, state: &State) {
+    fn note(&self, state: &TombstoneState) {
         let bytes = state.full_bytes + state.loose_bytes + state.published_bytes;
         self.bytes.store(bytes, Ordering::Relaxed);
     }
@@ -200,7 +205,7 @@ impl MemTombstones {
 
     /// The chunks, oldest first. The last one is built when a read first asks after an insert: a
     /// burst of range deletes costs one build, not one each.
-    pub fn chunks(&self, order: &KeyOrder) -> Arc<[Arc<Chunk>]> {
+    pub fn chunks(&self, order: &KeyOrder) -> Arc<[Arc<TombstoneChunk>]> {
         let published = self.published.load();
         if published.count == self.count.load(Ordering::Acquire) {
             return published.chunks.clone();
@@ -209,14 +214,14 @@ impl MemTombstones {
         let mut chunks = state.full.clone();
         let mut loose_bytes = 0;
         if !state.loose.is_empty() {
-            let chunk = Chunk::build(&state.loose, order);
+            let chunk = TombstoneChunk::build(&state.loose, order);
             loose_bytes = chunk.memory_bytes();
             chunks.push(Arc::new(chunk));
         }
         state.published_bytes = loose_bytes + size_of_val(&chunks[..]);
         self.note(&state);
         let count = state.full.len() * CHUNK + state.loose.len();
-        let chunks: Arc<[Arc<Chunk>]> = chunks.into();
+        let chunks: Arc<[Arc<TombstoneChunk>]> = chunks.into();
         self.published.store(Arc::new(Published { count, chunks: chunks.clone() }));
         chunks
     }
@@ -265,12 +270,12 @@ mod tests {
                 let found = set.newest_covering(&ORDER, &[key], max_seq);
                 prop_assert_eq!(found, newest(key, max_seq), "{} at {}", key, max_seq);
                 for chunk in chunks.iter() {
-                    let Stretch { from, to, newest } = chunk.stretch(&ORDER, &[key], max_seq);
+                    let TombstoneSpan { from, to, newest } = chunk.stretch(&ORDER, &[key], max_seq);
                     let within = from.map_or(0, |f| f[0])..to.map_or(41, |t| t[0]);
                     prop_assert!(within.contains(&key));
                     for other in within {
                         let same = chunk.stretch(&ORDER, &[other], max_seq);
-                        prop_assert_eq!(same, Stretch { from, to, newest });
+                        prop_assert_eq!(same, TombstoneSpan { from, to, newest });
                     }
                 }
             }

@@ -9,8 +9,8 @@ use windrow_base::{Error, ErrorKind, Result, check_invariant, debug_invariant, u
 use windrow_env::fs::is_shortage;
 use windrow_env::sync::atomic::Ordering;
 use windrow_read::events::Event;
-use windrow_store::jobs::Jobs;
-use windrow_store::jobs::trouble::Tries;
+use windrow_store::jobs::JobContext;
+use windrow_store::jobs::failure_policy::Tries;
 use windrow_store::manifest::record::Field;
 use windrow_store::tree::Tree;
 use windrow_store::write::segments::EMPTY_BYTES;
@@ -111,8 +111,8 @@ fn check_over(database: &Database) -> Result<()> {
 /// survive the close.
 ///
 /// # Errors
-/// As [`Jobs::install`].
-fn keep_statistics(jobs: &Jobs, tree: &Tree) -> Result<()> {
+/// As [`JobContext::install`].
+fn keep_statistics(jobs: &JobContext, tree: &Tree) -> Result<()> {
     if tree.reads.access.queries() == tree.reads.access.origin() {
         return Ok(());
     }

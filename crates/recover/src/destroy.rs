@@ -5,7 +5,7 @@
 //!
 //! Owns: the order of removal. Never does: remove a file that is not Windrow's.
 
-use crate::found::remains::{refuse_foreign, remove_ours};
+use crate::discovery::remains::{refuse_foreign, remove_ours};
 use crate::measure::stats_file;
 use crate::open::kept_logs;
 use std::path::Path;
@@ -13,8 +13,8 @@ use windrow_base::{Error, Result};
 use windrow_env::Env;
 use windrow_env::fs::{EntryKind, LockMode};
 use windrow_format::names;
+use windrow_store::host::database_directory::enter;
 use windrow_store::host::listing::Listing;
-use windrow_store::host::place::enter;
 use windrow_store::host::readers::refuse_readers;
 
 /// Removes the files of the database in `dir`. Files that are not Windrow's

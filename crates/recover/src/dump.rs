@@ -4,8 +4,8 @@
 //! reads one file at a time and prints records as they are read, so that those before a damage are
 //! seen. Never does: take a lock, look at another file, or write anything but the text.
 
-use crate::found::{fold_manifest, read_current};
-use crate::log::chain::{Batch, Chain, Entry};
+use crate::discovery::{fold_manifest, read_current};
+use crate::log::seq_chain::{LogBatch, LogEntry, SeqChain};
 use std::fmt::{self, Display};
 use std::io::Write;
 use std::path::Path;
@@ -17,12 +17,12 @@ use windrow_env::fs::ReadOptions;
 use windrow_env::{Env, FileSystem, OsFs, ReadFile};
 use windrow_format::batch::EXPIRY_BYTES;
 use windrow_format::block::BlockIter;
-use windrow_format::log::{self, Class, Length, LogKind, Mark, Reader, Record as LogRecord};
+use windrow_format::log::{self, Class, Length, LogKind, LogReader, LogRecord, Mark};
 use windrow_format::table::{
     self, BlockHandle, BlockKind, Expect, FOOTER_BYTES, IndexIter, Locate, Table, read_block,
 };
 use windrow_plan::tree::{Edit, File, Version};
-use windrow_store::manifest::record::{Field, Record};
+use windrow_store::manifest::record::{Field, ManifestRecord};
 use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 
 /// The longest part of a key or value that is printed, in bytes.
@@ -38,7 +38,7 @@ pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     let path = path.as_ref();
     let mut out = Out(out);
     let mut reader = open_log(path, LogKind::Wal, &mut out)?;
-    let mut chain = Chain::default();
+    let mut chain = SeqChain::default();
     print_records(&mut reader, &mut chain, path, &mut out)?;
     print_end(&reader, &mut out)?;
     if reader.batches_behind() > 0 {
@@ -53,20 +53,20 @@ pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
 
 /// Prints the records of a write-ahead log up to the first place without one.
 fn print_records(
-    reader: &mut Reader,
-    chain: &mut Chain,
+    reader: &mut LogReader,
+    chain: &mut SeqChain,
     path: &Path,
     out: &mut Out<'_>,
 ) -> Result<()> {
     while let Some(record) = reader.next()? {
         let located = |error| located(error, path, record.offset);
         let batch = match chain.entry(&record).map_err(located)? {
-            Entry::Mark(mark) => {
+            LogEntry::Mark(mark) => {
                 print_mark(record.offset, record.end, &mark, out)?;
                 continue;
             }
-            Entry::Batch(batch) => batch,
-            Entry::Gap { batch, .. } => {
+            LogEntry::Batch(batch) => batch,
+            LogEntry::Gap { batch, .. } => {
                 let (missing, last) = (chain.next_seq().unwrap_or(1), batch.first_seq - 1);
                 out.line(format_args!("sequence numbers {missing} to {last} are missing"))?;
                 batch
@@ -93,7 +93,8 @@ pub fn manifest(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
             continue;
         }
         out.line(format_args!("{offset}..{end} record"))?;
-        let fields = Record::decode(record.payload).map_err(|e| located(e, path, offset))?;
+        let fields =
+            ManifestRecord::decode(record.payload).map_err(|e| located(e, path, offset))?;
         for field in &fields.0 {
             print_field(field, &mut out)?;
         }
@@ -170,7 +171,7 @@ pub fn table(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
         match index.place() {
             Locate::Block(handle) => print_block(&file, uid, handle, &mut out)?,
             Locate::Partition(partition) => {
-                out.line(format_args!("partition {}", Place(partition.index)))?;
+                out.line(format_args!("partition {}", BlockExtent(partition.index)))?;
                 print_partition(&file, uid, partition.index, &mut out)?;
             }
             Locate::None => break,
@@ -180,8 +181,8 @@ pub fn table(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     for fragment in table.tombstones().fragments() {
         out.line(format_args!(
             "range tombstone [{}, {}) at {:?}",
-            Shown(fragment.start),
-            Shown(fragment.end),
+            ShownBytes(fragment.start),
+            ShownBytes(fragment.end),
             fragment.seqs
         ))?;
     }
@@ -205,9 +206,9 @@ fn located(error: Error, path: &Path, offset: u64) -> Error {
 }
 
 /// Bytes as readable text: text as it is, anything else escaped; long ones are cut.
-struct Shown<'a>(&'a [u8]);
+struct ShownBytes<'a>(&'a [u8]);
 
-impl Display for Shown<'_> {
+impl Display for ShownBytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = &self.0[..self.0.len().min(SHOWN_BYTES_MAX)];
         match std::str::from_utf8(head) {
@@ -222,9 +223,9 @@ impl Display for Shown<'_> {
 }
 
 /// The byte range of a block.
-struct Place(BlockHandle);
+struct BlockExtent(BlockHandle);
 
-impl Display for Place {
+impl Display for BlockExtent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}..{}", self.0.offset, self.0.end())
     }
@@ -248,15 +249,15 @@ impl Display for Action<'_> {
             Kind::RangeDelete => "range delete",
             Kind::Blob | Kind::BlobExpiry => "blob",
         };
-        write!(f, "{name} {}", Shown(self.key))?;
+        write!(f, "{name} {}", ShownBytes(self.key))?;
         match (self.kind, self.value.split_first_chunk::<EXPIRY_BYTES>()) {
             (Kind::Delete | Kind::SingleDelete, _) => Ok(()),
-            (Kind::RangeDelete, _) => write!(f, " up to {}", Shown(self.value)),
+            (Kind::RangeDelete, _) => write!(f, " up to {}", ShownBytes(self.value)),
             (kind, Some((expiry, value))) if kind.has_expiry() => {
                 let expiry_ms = u64::from_le_bytes(*expiry);
-                write!(f, " = {} until {expiry_ms} ms", Shown(value))
+                write!(f, " = {} until {expiry_ms} ms", ShownBytes(value))
             }
-            _ => write!(f, " = {}", Shown(self.value)),
+            _ => write!(f, " = {}", ShownBytes(self.value)),
         }
     }
 }
@@ -274,14 +275,14 @@ fn check_begin(file: &dyn ReadFile, magic: [u8; 8], what: &str) -> Result<()> {
     Err(Error::invalid(why).with_file(file.path().display().to_string()))
 }
 
-fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<Reader> {
+fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<LogReader> {
     let what = match kind {
         LogKind::Wal => "write-ahead log",
         LogKind::Manifest => "manifest",
     };
     let file = OsFs::new().open(path, ReadOptions::default())?;
     check_begin(&*file, log::MAGIC, what)?;
-    let reader = Reader::open(file, kind, None)?;
+    let reader = LogReader::open(file, kind, None)?;
     let header = reader.header();
     out.line(format_args!("{what} {}, uid {:016x}", header.number, header.uid))?;
     if kind == LogKind::Wal {
@@ -293,7 +294,7 @@ fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<Reader> {
     Ok(reader)
 }
 
-fn print_end(reader: &Reader, out: &mut Out<'_>) -> Result<()> {
+fn print_end(reader: &LogReader, out: &mut Out<'_>) -> Result<()> {
     let end = reader.valid_bytes();
     match reader.torn() {
         Some(bytes) => out.line(format_args!(
@@ -304,8 +305,8 @@ fn print_end(reader: &Reader, out: &mut Out<'_>) -> Result<()> {
     }
 }
 
-fn print_batch(record: &LogRecord<'_>, batch: Batch<'_>, out: &mut Out<'_>) -> Result<()> {
-    let Batch { first_seq, count, ops } = batch;
+fn print_batch(record: &LogRecord<'_>, batch: LogBatch<'_>, out: &mut Out<'_>) -> Result<()> {
+    let LogBatch { first_seq, count, ops } = batch;
     let (offset, end) = (record.offset, record.end);
     out.line(format_args!("{offset}..{end} batch of {count} from sequence number {first_seq}"))?;
     for (seq, op) in (first_seq..).zip(ops) {
@@ -386,12 +387,12 @@ fn print_edit(edit: &Edit, out: &mut Out<'_>) -> Result<()> {
         out.line(format_args!("    in tables up to sequence number {seq}"))?;
     }
     if let Some(boundaries) = &edit.boundaries {
-        let keys: Vec<String> = boundaries.iter().map(|key| Shown(key).to_string()).collect();
+        let keys: Vec<String> = boundaries.iter().map(|key| ShownBytes(key).to_string()).collect();
         out.line(format_args!("    level-0 partitions split at [{}]", keys.join(", ")))?;
     }
     for (level, cursor) in &edit.cursors {
         match cursor {
-            Some(key) => out.line(format_args!("    cursor of L{level} at {}", Shown(key)))?,
+            Some(key) => out.line(format_args!("    cursor of L{level} at {}", ShownBytes(key)))?,
             None => out.line(format_args!("    cursor of L{level} at the start"))?,
         }
     }
@@ -410,8 +411,8 @@ impl Display for FileLine<'_> {
             "{} uid {:016x} [{}, {}{end}",
             file.number,
             file.uid,
-            Shown(&file.smallest),
-            Shown(&file.largest)
+            ShownBytes(&file.smallest),
+            ShownBytes(&file.largest)
         )?;
         write!(f, " {} bytes, {} entries", file.bytes, file.entries)?;
         write!(
@@ -443,7 +444,7 @@ fn print_properties(table: &Table, file_bytes: u64, out: &mut Out<'_>) -> Result
     }
     out.line(format_args!("keyspace {}, ordered by {}", p.keyspace, p.comparator))?;
     out.line(format_args!("made at {} ms since 1970, for level {}", p.created_ms, p.level_hint))?;
-    out.line(format_args!("keys [{}, {}{end}", Shown(&p.smallest), Shown(&p.largest)))?;
+    out.line(format_args!("keys [{}, {}{end}", ShownBytes(&p.smallest), ShownBytes(&p.largest)))?;
     out.line(format_args!(
         "{} entries, {} of them tombstones, and {} range tombstones",
         p.entries, p.point_tombstones, p.range_tombstones
@@ -494,7 +495,7 @@ fn print_block(
     handle: BlockHandle,
     out: &mut Out<'_>,
 ) -> Result<()> {
-    out.line(format_args!("{} block", Place(handle)))?;
+    out.line(format_args!("{} block", BlockExtent(handle)))?;
     let block = Arc::new(read_block(&**file, uid, handle, BlockKind::Data)?);
     let mut entries = BlockIter::new(block, KeyOrder::Bytewise);
     entries.seek_first();

@@ -1,9 +1,9 @@
 //! The handles that keep a database open: every `Db`, `Keyspace`, `Snapshot`, `Iter` and `Cursor`
 //! holds one, and the last one that is dropped closes the database.
 //!
-//! Their count is in `handles.rs`. Background jobs are no handles: they hold the database for as
-//! long as they run. A filter or listener may own a handle, and drop the last one in the middle of
-//! a job, which a close would wait for. The close then runs on a thread of its own.
+//! Their count is in `handle_count.rs`. Background jobs are no handles: they hold the database for
+//! as long as they run. A filter or listener may own a handle, and drop the last one in the middle
+//! of a job, which a close would wait for. The close then runs on a thread of its own.
 //!
 //! In a child made by `fork` a handle is a copy of its parent's. The threads that it would wait for
 //! do not exist there, and locks that others held stay locked. Its writes, removals and unlocks

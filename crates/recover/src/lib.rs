@@ -20,14 +20,14 @@
 pub mod close;
 pub mod database;
 pub mod destroy;
+pub mod discovery;
 pub mod dump;
-pub mod found;
 pub mod handle;
+pub mod keyspace_changes;
 pub mod log;
 pub mod measure;
 pub mod open;
 pub mod repair;
 pub mod resume;
-pub mod stored;
-pub mod upkeep;
+pub mod stored_settings;
 pub mod verify;

@@ -23,8 +23,8 @@
 //! (`can_go_away`).
 
 use crate::database::Database;
-use crate::found::remains::remove_ours;
-use crate::open::undo::{Attempt, resume_needs_bytes};
+use crate::discovery::remains::remove_ours;
+use crate::open::undo::{OpenAttempt, resume_needs_bytes};
 use std::sync::Arc;
 use windrow_base::{
     Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant,
@@ -69,7 +69,7 @@ impl Resume<'_> {
         }
         let begin_ns = self.database.env.clock.monotonic_ns();
         self.stop_everybody();
-        let attempt = Attempt::begin(self.database, &self.database.catalog);
+        let attempt = OpenAttempt::begin(self.database, &self.database.catalog);
         let last_seq = self.database.pipeline.visible();
         let resumed = self.database.workers.contain_panics(|| self.take_over(last_seq));
         resumed.map_err(|error| self.undo_resume(&attempt, error))?;
@@ -225,7 +225,7 @@ impl Resume<'_> {
 
     /// Removes the files of a failed attempt. Where CURRENT may name them, they are left until a
     /// later attempt is in force.
-    fn undo_resume(&self, attempt: &Attempt, error: Error) -> Error {
+    fn undo_resume(&self, attempt: &OpenAttempt, error: Error) -> Error {
         for name in attempt.remove_own(self.database) {
             self.database.cleanup.keep(&name);
         }

@@ -4,8 +4,8 @@
 //! socket.
 
 use crate::channels::{Inbox, Outlet, mailbox};
-use crate::data::waiting::Served;
-use crate::data::watched::Written;
+use crate::data::waiting_clients::Served;
+use crate::data::watched_keys::Written;
 use crate::peer::Peer;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -20,12 +20,12 @@ type Synced = Result<(), String>;
 #[derive(Debug)]
 pub(crate) struct Syncer {
     durability: Durability,
-    inner: Arc<Inner>,
+    inner: Arc<DurabilityInner>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct DurabilityInner {
     db: Db,
     state: Mutex<State>,
     changed: Condvar,
@@ -43,7 +43,7 @@ impl Syncer {
     /// # Errors
     /// The system's, if it starts no thread.
     pub(crate) fn start(db: Db, durability: Durability) -> std::io::Result<Syncer> {
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(DurabilityInner {
             db,
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
@@ -95,7 +95,7 @@ impl Syncer {
     }
 }
 
-impl Inner {
+impl DurabilityInner {
     fn run(&self, every: Option<Duration>) {
         loop {
             let (waiting, is_stopped) = self.next(every);

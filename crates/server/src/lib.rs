@@ -38,8 +38,8 @@ mod listener;
 mod parameters;
 mod peer;
 mod protocol;
+mod server_parts;
 mod session;
-mod shared;
 mod stats;
 mod sweeper;
 #[cfg(any(test, feature = "testing"))]

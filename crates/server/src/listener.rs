@@ -6,9 +6,9 @@
 use crate::commands::table::Table;
 use crate::config::Config;
 use crate::durability::Syncer;
+use crate::server_parts::ServerParts;
 use crate::session::connection::Connection;
-use crate::session::dispatch::Server as Served;
-use crate::shared::Shared;
+use crate::session::dispatch::SessionServer as Served;
 use crate::stats::Watch;
 use crate::sweeper;
 use crate::tls;
@@ -103,7 +103,7 @@ impl Server {
             let acceptor = tls::acceptor(tls).map_err(StartError::Config)?;
             listen(&config.bind, tls.port, Some(&acceptor), (&mut listeners, &mut addresses))?;
         }
-        let shared = Shared::new(db.clone(), config, addresses, Table::names())
+        let shared = ServerParts::new(db.clone(), config, addresses, Table::names())
             .map_err(StartError::Database)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = Builder::new_multi_thread()

@@ -3,7 +3,7 @@
 //! Owns: the names of the numbers. Never does: count.
 
 use crate::counters::CommandStats;
-use crate::session::dispatch::Server as Served;
+use crate::session::dispatch::SessionServer as Served;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

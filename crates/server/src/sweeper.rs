@@ -7,7 +7,7 @@ use crate::clock;
 use crate::data::head::{Head, Kind};
 use crate::data::key_locks::KeyGuards;
 use crate::data::space::Space;
-use crate::data::staged::Staged;
+use crate::data::staged_writes::StagedWrites;
 use crate::data::store::Store;
 use crate::data::value::deadline_row;
 use crate::data::view::View;
@@ -23,7 +23,7 @@ const ROUND: usize = 256;
 pub(crate) fn sweep(store: &Store, after: Option<Vec<u8>>) -> Outcome<(u64, Option<Vec<u8>>)> {
     let now_ms = clock::wall_ms();
     let behind = deadline_row(now_ms.saturating_add(1), b"");
-    let none = Staged::default();
+    let none = StagedWrites::default();
     let view = View::new(store, &none);
     let mut due = Vec::new();
     let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -67,7 +67,7 @@ mod tests {
         let store = Store::new(Db::open(dir.path()).unwrap()).unwrap();
         for (key, fields, deadline_ms) in [("few", 3, 1), ("many", 100, 1), ("later", 2, u64::MAX)]
         {
-            let none = Staged::default();
+            let none = StagedWrites::default();
             let mut view = View::new(&store, &none);
             let (key, mut head) = (key.as_bytes(), Head::new(Kind::Hash));
             for field in 0..fields {

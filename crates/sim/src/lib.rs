@@ -11,7 +11,7 @@ pub mod exhaustive;
 pub mod faults;
 pub mod features;
 #[macro_use]
-mod forward;
+mod forwarded_methods;
 pub mod fuzz;
 pub mod judge;
 pub mod killed_repairs;

@@ -17,7 +17,7 @@ use crate::together;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use windrow_base::mutants::{self, Entry, Mutant};
+use windrow_base::mutants::{self, Mutant, MutantRow};
 use windrow_testkit::sweep;
 use windrow_testkit::variant::{VARIANTS, Variant};
 
@@ -118,7 +118,7 @@ pub fn detectors(mutant: Mutant) -> &'static [Detector] {
 
 /// Runs the engine with a mutant (none: unchanged) through these harnesses, `cases` of each, until
 /// one notices.
-pub fn hunt(entry: Option<&Entry>, detectors: &[Detector], cases: u64) -> Option<Caught> {
+pub fn hunt(entry: Option<&MutantRow>, detectors: &[Detector], cases: u64) -> Option<Caught> {
     mutants::set(entry.map(|entry| entry.mutant));
     let caught = detectors.iter().find_map(|by| {
         let found = catch_unwind(AssertUnwindSafe(|| ask(*by, cases)));

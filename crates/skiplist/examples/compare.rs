@@ -7,7 +7,7 @@ use std::cmp::{Ordering, Reverse};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
-use windrow_skiplist::{Cursor, Hint, KeyCompare, SkipList};
+use windrow_skiplist::{Hint, KeyCompare, ListCursor, SkipList};
 
 struct Bytewise;
 
@@ -70,7 +70,7 @@ fn ours(keys: &[Key], value: &[u8], threads: usize) {
             black_box(entry.value()[0]);
         }
     });
-    let mut cursor = Cursor::new(list.clone());
+    let mut cursor = ListCursor::new(list.clone());
     timed("next (key and value)", n, || {
         let mut sum = 0;
         cursor.seek_first();

@@ -12,7 +12,7 @@ use core::ptr;
 use std::sync::Arc;
 
 /// A position in a [`SkipList`], or none.
-pub struct Cursor<C> {
+pub struct ListCursor<C> {
     list: Arc<SkipList<C>>,
     /// Null when not valid.
     at: *mut Node,
@@ -21,14 +21,14 @@ pub struct Cursor<C> {
 }
 
 // SAFETY: the pointers are to nodes of `list`, which is Send and Sync and kept alive.
-unsafe impl<C: KeyCompare> Send for Cursor<C> {}
+unsafe impl<C: KeyCompare> Send for ListCursor<C> {}
 // SAFETY: as above.
-unsafe impl<C: KeyCompare> Sync for Cursor<C> {}
+unsafe impl<C: KeyCompare> Sync for ListCursor<C> {}
 
-impl<C: KeyCompare> Cursor<C> {
+impl<C: KeyCompare> ListCursor<C> {
     /// A cursor that is not at an entry yet.
-    pub fn new(list: Arc<SkipList<C>>) -> Cursor<C> {
-        Cursor { list, at: ptr::null_mut(), ahead: ptr::null_mut() }
+    pub fn new(list: Arc<SkipList<C>>) -> ListCursor<C> {
+        ListCursor { list, at: ptr::null_mut(), ahead: ptr::null_mut() }
     }
 
     /// The list it moves over.

@@ -11,7 +11,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `list.rs` | [`SkipList`], search and insert |
-//! | `cursor.rs` | [`Cursor`], the owned iterator |
+//! | `cursor.rs` | [`ListCursor`], the owned iterator |
 //! | `window.rs` | the eight bytes of a key that hints compare |
 //! | `node.rs` | the layout of an entry |
 //! | `arena.rs` | the memory |
@@ -30,6 +30,6 @@ mod pool;
 mod sync;
 mod window;
 
-pub use cursor::Cursor;
+pub use cursor::ListCursor;
 pub use list::{Entry, Hint, KeyCompare, SkipList};
 pub use pool::ChunkPool;

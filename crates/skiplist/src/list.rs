@@ -17,7 +17,7 @@ use crate::arena::Arena;
 use crate::node::{Link, Node, NodeRef, UNKNOWN};
 use crate::pool::ChunkPool;
 use crate::sync::{AtomicUsize, Ordering};
-use crate::window::{Window, WindowCell, prefix_u64};
+use crate::window::{KeyWindow, WindowCell, prefix_u64};
 use core::cmp;
 use core::fmt;
 use core::ptr;
@@ -130,14 +130,14 @@ impl Default for Hint {
 }
 
 /// The entry that a search looks for, with the values that each step compares.
-struct Target<'a> {
+struct SearchKey<'a> {
     key: &'a [u8],
     trailer: u64,
     /// First eight bytes of `key`.
     head: u64,
     /// The fragment of `key` under `window`.
     fragment: u64,
-    window: Option<Window<'a>>,
+    window: Option<KeyWindow<'a>>,
 }
 
 /// A record of the nodes that a search passed on its way down.
@@ -179,7 +179,7 @@ impl<'a> Path<'a> {
     /// nodes a search passes on the lower levels, which are its cache misses, and a sixth off the
     /// links. Chance is needed for keys that come in descending order, which split nothing.
     #[inline(always)]
-    fn height_for(&self, target: &Target<'_>) -> usize {
+    fn height_for(&self, target: &SearchKey<'_>) -> usize {
         let mut chance = hash(target.key, target.trailer);
         let mut height = 1;
         while height < HEIGHT_MAX {
@@ -295,7 +295,7 @@ impl<C: KeyCompare> SkipList<C> {
 
     /// Corrects a path that was right for another key: climbs to the lowest
     /// level at which it still encloses the target, and searches down from there.
-    fn refine<'a>(&'a self, target: &Target<'_>, path: &mut Path<'a>) {
+    fn refine<'a>(&'a self, target: &SearchKey<'_>, path: &mut Path<'a>) {
         let mut level = 0;
         while level < HEIGHT_MAX {
             let place = path.places[level];
@@ -322,7 +322,7 @@ impl<C: KeyCompare> SkipList<C> {
     /// level a node before the target, not necessarily the last. Afterwards it holds the new node
     /// at the levels that it is linked at.
     #[inline(always)]
-    fn insert_at<'a>(&'a self, target: &Target<'_>, value: &[u8], path: &mut Path<'a>) -> usize {
+    fn insert_at<'a>(&'a self, target: &SearchKey<'_>, value: &[u8], path: &mut Path<'a>) -> usize {
         let height = path.height_for(target);
         let arena = if height > SHORT_HEIGHT_MAX { &self.tall } else { &self.short };
         let node = NodeRef::new_in(arena, height, target.key, target.trailer, value);
@@ -347,7 +347,7 @@ impl<C: KeyCompare> SkipList<C> {
         node: NodeRef<'a>,
         level: usize,
         mut place: NodeRef<'a>,
-        target: &Target<'_>,
+        target: &SearchKey<'_>,
     ) {
         loop {
             let after;
@@ -403,15 +403,15 @@ impl<C: KeyCompare> SkipList<C> {
     }
 
     #[inline(always)]
-    fn target<'a>(&'a self, key: &'a [u8], trailer: u64) -> Target<'a> {
+    fn target<'a>(&'a self, key: &'a [u8], trailer: u64) -> SearchKey<'a> {
         let window = self.window.get();
         let fragment = window.map_or(UNKNOWN, |window| window.fragment(key));
-        Target { key, trailer, head: prefix_u64(key), fragment, window }
+        SearchKey { key, trailer, head: prefix_u64(key), fragment, window }
     }
 
     /// The last node before the target, perhaps the head.
     #[inline(always)]
-    fn search<'a>(&'a self, target: &Target<'_>, trace: &mut impl Trace<'a>) -> NodeRef<'a> {
+    fn search<'a>(&'a self, target: &SearchKey<'_>, trace: &mut impl Trace<'a>) -> NodeRef<'a> {
         let mut place = self.head();
         // The node that ended the level above, so that it is not compared again.
         let mut bound = None;
@@ -444,7 +444,7 @@ impl<C: KeyCompare> SkipList<C> {
         &'a self,
         mut place: NodeRef<'a>,
         level: usize,
-        target: &Target<'_>,
+        target: &SearchKey<'_>,
         bound: &mut Option<NodeRef<'a>>,
         trace: &mut impl Trace<'a>,
     ) -> NodeRef<'a> {
@@ -473,7 +473,7 @@ impl<C: KeyCompare> SkipList<C> {
         link: &Link,
         hint: u64,
         next: NodeRef<'a>,
-        target: &Target<'_>,
+        target: &SearchKey<'_>,
         bound: &mut Option<NodeRef<'a>>,
     ) -> bool {
         if *bound == Some(next) {
@@ -496,7 +496,7 @@ impl<C: KeyCompare> SkipList<C> {
         &'a self,
         mut place: NodeRef<'a>,
         level: usize,
-        target: &Target<'_>,
+        target: &SearchKey<'_>,
     ) -> (NodeRef<'a>, Option<NodeRef<'a>>) {
         while let Some(next) = place.next(level) {
             if !self.precedes(next, target) {
@@ -509,7 +509,7 @@ impl<C: KeyCompare> SkipList<C> {
 
     /// Whether `node`, not the head, comes before the target.
     #[inline(always)]
-    fn precedes(&self, node: NodeRef<'_>, target: &Target<'_>) -> bool {
+    fn precedes(&self, node: NodeRef<'_>, target: &SearchKey<'_>) -> bool {
         let order = if self.bytewise {
             let head = node.head();
             if head != target.head {

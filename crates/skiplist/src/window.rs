@@ -24,7 +24,7 @@ pub(crate) struct WindowCell {
 
 /// The window: the shared prefix after which all fragments of a list begin.
 #[derive(Clone, Copy)]
-pub(crate) struct Window<'a> {
+pub(crate) struct KeyWindow<'a> {
     shared: &'a [u8],
 }
 
@@ -35,10 +35,10 @@ impl WindowCell {
 
     /// The window, if it is known. The cell belongs to the list of the nodes, hence `'a`.
     #[inline(always)]
-    pub(crate) fn get(&self) -> Option<Window<'_>> {
+    pub(crate) fn get(&self) -> Option<KeyWindow<'_>> {
         // SAFETY: `choose` stores only nodes of the list that this cell is part of.
         let origin = unsafe { NodeRef::from_ptr(self.origin.load(Ordering::Acquire)) }?;
-        Some(Window { shared: &origin.key()[..self.skip.load(Ordering::Relaxed)] })
+        Some(KeyWindow { shared: &origin.key()[..self.skip.load(Ordering::Relaxed)] })
     }
 
     /// Fixes the window from the least and the greatest key so far. Called once, by one thread.
@@ -53,7 +53,7 @@ impl WindowCell {
     }
 }
 
-impl Window<'_> {
+impl KeyWindow<'_> {
     /// The fragment of a key: if `a <= b` bytewise, then `fragment(a) <= fragment(b)`.
     /// [`UNKNOWN`] for keys beyond the window.
     #[inline(always)]

@@ -6,7 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windrow_skiplist::{Cursor, Hint, KeyCompare, SkipList};
+use windrow_skiplist::{Hint, KeyCompare, ListCursor, SkipList};
 
 /// Bytewise order.
 struct Bytewise;
@@ -142,7 +142,7 @@ fn check_walks<C: KeyCompare, K: Ord>(
     model: &Model<K>,
     model_key: impl Fn(&[u8]) -> K,
 ) {
-    let mut cursor = Cursor::new(list.clone());
+    let mut cursor = ListCursor::new(list.clone());
     assert!(!cursor.valid());
     cursor.seek_first();
     for ((key, trailer), value) in model {
@@ -172,7 +172,7 @@ fn check_probe<C: KeyCompare, K: Ord + Clone>(
     let before = model.range(..place).next_back();
     let found = list.seek(probe, trailer);
     assert_eq!(found.map(|entry| entry.value()), after.map(|(_, value)| &value[..]));
-    let mut cursor = Cursor::new(list.clone());
+    let mut cursor = ListCursor::new(list.clone());
     cursor.seek(probe, trailer);
     assert_eq!(cursor.valid().then(|| cursor.value()), after.map(|(_, value)| &value[..]));
     if cursor.valid() {
@@ -237,12 +237,12 @@ fn an_empty_list_has_nothing_anywhere() {
     let list = Arc::new(SkipList::new(Bytewise));
     assert_eq!((list.len(), list.allocated_bytes()), (0, 1 << 10));
     assert!(list.is_empty() && list.seek(b"", u64::MAX).is_none());
-    let mut cursor = Cursor::new(list);
+    let mut cursor = ListCursor::new(list);
     for position in [
-        Cursor::seek_first,
-        Cursor::seek_last,
-        |cursor: &mut Cursor<Bytewise>| cursor.seek(b"a", 0),
-        |cursor: &mut Cursor<Bytewise>| cursor.seek_before(b"a", 0),
+        ListCursor::seek_first,
+        ListCursor::seek_last,
+        |cursor: &mut ListCursor<Bytewise>| cursor.seek(b"a", 0),
+        |cursor: &mut ListCursor<Bytewise>| cursor.seek_before(b"a", 0),
     ] {
         position(&mut cursor);
         assert!(!cursor.valid());
@@ -345,7 +345,7 @@ fn searches_compare_few_keys() {
 fn types_cross_threads() {
     fn send_sync<T: Send + Sync + 'static>() {}
     send_sync::<SkipList<Bytewise>>();
-    send_sync::<Cursor<Bytewise>>();
+    send_sync::<ListCursor<Bytewise>>();
     send_sync::<Hint>();
     fn send_sync_entry<T: Send + Sync>() {}
     send_sync_entry::<windrow_skiplist::Entry<'_>>();

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::thread;
-use windrow_skiplist::{Cursor, Hint, KeyCompare, SkipList};
+use windrow_skiplist::{Hint, KeyCompare, ListCursor, SkipList};
 
 struct Bytewise;
 
@@ -33,7 +33,7 @@ fn key(writer: u64, number: u64, shape: u64) -> Vec<u8> {
     [&b"k"[..], &place.to_be_bytes(), &writer.to_be_bytes(), &number.to_be_bytes()].concat()
 }
 
-fn check_entry(cursor: &Cursor<Bytewise>, shape: u64) {
+fn check_entry(cursor: &ListCursor<Bytewise>, shape: u64) {
     let entry = cursor.key();
     let writer = u64::from_be_bytes(entry[9..17].try_into().unwrap());
     let number = u64::from_be_bytes(entry[17..25].try_into().unwrap());
@@ -43,7 +43,7 @@ fn check_entry(cursor: &Cursor<Bytewise>, shape: u64) {
 }
 
 /// One pass over the whole list, both ways by turns: strictly in order, every entry whole.
-fn scan(cursor: &mut Cursor<Bytewise>, shape: u64) -> u64 {
+fn scan(cursor: &mut ListCursor<Bytewise>, shape: u64) -> u64 {
     let (mut count, mut last) = (0, Vec::new());
     cursor.seek_first();
     while cursor.valid() {
@@ -93,7 +93,7 @@ fn run(shape: u64, near: bool) {
             .collect();
         let (list, done, finished) = (&list, &done, &finished);
         scope.spawn(move || {
-            let mut cursor = Cursor::new(list.clone());
+            let mut cursor = ListCursor::new(list.clone());
             while !finished.load(Acquire) {
                 let before: u64 = done.iter().map(|count| count.load(Acquire)).sum();
                 let seen = scan(&mut cursor, shape);
@@ -112,7 +112,7 @@ fn run(shape: u64, near: bool) {
                     let key = key(writer, number, shape);
                     let found = list.seek(&key, number).expect("a completed insert is visible");
                     assert_eq!((found.key(), found.trailer()), (&key[..], number));
-                    let mut cursor = Cursor::new(list.clone());
+                    let mut cursor = ListCursor::new(list.clone());
                     cursor.seek(&key, u64::MAX);
                     assert_eq!(cursor.key(), key);
                     cursor.seek_before(&key, number);
@@ -126,7 +126,7 @@ fn run(shape: u64, near: bool) {
         finished.store(true, Release);
     });
     assert_eq!(list.len() as u64, WRITERS * PER_WRITER);
-    assert_eq!(scan(&mut Cursor::new(list.clone()), shape), WRITERS * PER_WRITER);
+    assert_eq!(scan(&mut ListCursor::new(list.clone()), shape), WRITERS * PER_WRITER);
     for writer in 0..WRITERS {
         for number in 0..PER_WRITER {
             let key = key(writer, number, shape);

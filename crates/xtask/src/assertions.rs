@@ -29,14 +29,14 @@ const LIBRARIES: [&str; 9] =
 /// The control plane: files and folders of the engine's crates.
 const CONTROL_PLANE: [&str; 21] = [
     "crates/recover/src/close.rs",
-    "crates/store/src/jobs/due.rs",
+    "crates/store/src/jobs/changed_keyspaces.rs",
     "crates/store/src/jobs/flush.rs",
     "crates/store/src/host/gate.rs",
     "crates/store/src/jobs/mod.rs",
     "crates/store/src/catalog/",
     "crates/store/src/manifest/",
     "crates/store/src/jobs/merge.rs",
-    "crates/recover/src/found/",
+    "crates/recover/src/discovery/",
     "crates/recover/src/open/",
     "crates/recover/src/resume.rs",
     "crates/store/src/jobs/schedule.rs",
@@ -45,9 +45,9 @@ const CONTROL_PLANE: [&str; 21] = [
     "crates/store/src/write/queue.rs",
     "crates/store/src/write/room.rs",
     "crates/store/src/write/segments.rs",
-    "crates/store/src/write/unflushed.rs",
+    "crates/store/src/write/unflushed_writes.rs",
     "crates/store/src/host/write_state.rs",
-    "crates/read/src/snapshots.rs",
+    "crates/read/src/snapshot_list.rs",
     "crates/read/src/stats/chain.rs",
 ];
 

@@ -22,7 +22,7 @@ mod table;
 #[cfg(feature = "mutants")]
 pub use active::{is, set};
 #[cfg(feature = "mutants")]
-pub use table::{Entry, Mutant, TABLE};
+pub use table::{Mutant, MutantRow, TABLE};
 
 /// Whether the named mutant is active: never, without the
 /// feature `mutants`. For patches: the source itself has `unless_mutant!` alone.

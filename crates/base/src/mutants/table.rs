@@ -8,7 +8,7 @@
 
 /// One mutant.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct MutantRow {
     /// Which one.
     pub mutant: Mutant,
     /// Its number, which never changes.
@@ -45,7 +45,7 @@ macro_rules! mutants {
         }
 
         /// Every mutant, described.
-        pub const TABLE: &[Entry] = &[$(Entry {
+        pub const TABLE: &[MutantRow] = &[$(MutantRow {
             mutant: Mutant::$name,
             number: $number,
             name: stringify!($name),

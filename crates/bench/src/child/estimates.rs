@@ -16,7 +16,7 @@ use super::measure::Figures;
 use crate::client::Client;
 use crate::data::Draw;
 use crate::dataset::Dataset;
-use crate::driver::{self, Concurrent, Outcome, Worker};
+use crate::driver::{self, ConcurrentClient, Outcome, Worker};
 use crate::op::Kind;
 use crate::report::Spread;
 use crate::store::{Result, Store};
@@ -78,7 +78,7 @@ struct Turns {
 }
 
 /// Follows one database.
-pub(super) struct Watch<'c, 'a> {
+pub(super) struct EstimateWatch<'c, 'a> {
     client: &'c mut Client<'a>,
     of: Followed<'a>,
     turns: Turns,
@@ -86,7 +86,7 @@ pub(super) struct Watch<'c, 'a> {
     /// Operations that are done.
     done: u64,
     contents: Contents,
-    tree: Tree,
+    tree: SearchedTree,
     /// Gets of each slot since the beginning, and in this turn.
     gets_of: Vec<u32>,
     gets_now: Vec<u32>,
@@ -95,17 +95,17 @@ pub(super) struct Watch<'c, 'a> {
     distances: Vec<BTreeMap<String, f64>>,
 }
 
-impl<'c, 'a> Watch<'c, 'a> {
+impl<'c, 'a> EstimateWatch<'c, 'a> {
     pub(super) fn new(client: &'c mut Client<'a>, of: Followed<'a>, records: u64) -> Self {
         let slots = vec![0; records as usize * 2];
-        Watch {
+        EstimateWatch {
             client,
             of,
             turns: Turns::default(),
             draw: Draw::new(records),
             done: 0,
             contents: Contents::default(),
-            tree: Tree::default(),
+            tree: SearchedTree::default(),
             gets_of: slots.clone(),
             gets_now: slots,
             averages: Tally::new(),
@@ -125,7 +125,7 @@ impl<'c, 'a> Watch<'c, 'a> {
             return Err("estimates need a `put` and a `get` in each quarter of a check".into());
         }
         self.turns = Turns { puts, gets, absent: share(Kind::Absent) / read };
-        let concurrent: &mut [Concurrent<Self>] = &mut [];
+        let concurrent: &mut [ConcurrentClient<Self>] = &mut [];
         driver::closed(&OsClock, (puts + gets) * turns, std::slice::from_mut(self), concurrent)
     }
 
@@ -173,14 +173,14 @@ impl<'c, 'a> Watch<'c, 'a> {
         let trees = self.of.db.tree();
         let (_, version) = trees.first().ok_or("a database without a tree")?;
         self.contents.update(version, self.of.dir, self.of.data)?;
-        let new = Tree::of(version, self.of.data);
+        let new = SearchedTree::of(version, self.of.data);
         self.averages = averaged(&self.averages, &self.tree, &new);
         self.tree = new;
         Ok(())
     }
 }
 
-impl Worker for Watch<'_, '_> {
+impl Worker for EstimateWatch<'_, '_> {
     fn run(&mut self, number: u64) -> Result<Kind> {
         let Turns { puts, gets, absent } = self.turns;
         self.done = number + 1;
@@ -229,7 +229,7 @@ fn add(sum: &mut Tally, more: &Tally) {
 /// mean of the tables that it replaces. Those are taken to be the tables that
 /// are gone and whose range it overlaps; a table that replaces none begins at
 /// zero.
-fn averaged(averages: &Tally, old: &Tree, new: &Tree) -> Tally {
+fn averaged(averages: &Tally, old: &SearchedTree, new: &SearchedTree) -> Tally {
     let gone: Vec<&Table> =
         old.tables().filter(|t| !new.tables().any(|n| n.file == t.file)).collect();
     let inherit = |table: &Table| {
@@ -282,10 +282,10 @@ struct Table {
 
 /// The tables of a tree as gets search them: runs, newest first, each sorted.
 #[derive(Default)]
-struct Tree(Vec<Vec<Table>>);
+struct SearchedTree(Vec<Vec<Table>>);
 
-impl Tree {
-    fn of(version: &Version, data: &Dataset) -> Tree {
+impl SearchedTree {
+    fn of(version: &Version, data: &Dataset) -> SearchedTree {
         // Tables hold records only, so every bound is a record's key.
         let slot = |key: &[u8]| data.ranked_number(key).unwrap_or(0) as Slot * 2;
         let mut runs = Vec::new();
@@ -303,7 +303,7 @@ impl Tree {
                 runs.push(tables.collect());
             }
         }
-        Tree(runs)
+        SearchedTree(runs)
     }
 
     fn tables(&self) -> impl Iterator<Item = &Table> {
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn a_get_searches_until_it_finds() {
         // Table 1 over tables 2 and 3; records 0 and 4 in it, 0 2 4 below.
-        let tree = Tree(vec![vec![table(1, 0, 8)], vec![table(2, 0, 4), table(3, 6, 8)]]);
+        let tree = SearchedTree(vec![vec![table(1, 0, 8)], vec![table(2, 0, 4), table(3, 6, 8)]]);
         let keys = [(1, vec![0, 8]), (2, vec![0, 4]), (3, vec![6, 8])];
         let contents = Contents(keys.into_iter().collect());
         let mut gets = vec![0; 12];
@@ -426,15 +426,15 @@ mod tests {
 
     #[test]
     fn averaging_takes_the_mean_of_what_a_table_replaces() {
-        let old = Tree(vec![vec![table(1, 0, 8)], vec![table(2, 0, 4), table(3, 6, 8)]]);
-        let new = Tree(vec![vec![table(5, 0, 4)], vec![table(4, 0, 2), table(3, 6, 8)]]);
+        let old = SearchedTree(vec![vec![table(1, 0, 8)], vec![table(2, 0, 4), table(3, 6, 8)]]);
+        let new = SearchedTree(vec![vec![table(5, 0, 4)], vec![table(4, 0, 2), table(3, 6, 8)]]);
         let all = [(1, searches(8.0, 2.0)), (2, searches(4.0, 4.0)), (3, searches(1.0, 1.0))];
         let averages = averaged(&all.into_iter().collect(), &old, &new);
         assert_eq!(averages[&3], searches(1.0, 1.0));
         assert_eq!(averages[&4], searches(6.0, 3.0));
         assert_eq!(averages[&5], searches(6.0, 3.0));
         assert_eq!(averages.len(), 3);
-        let begun = averaged(&Tally::new(), &Tree::default(), &old);
+        let begun = averaged(&Tally::new(), &SearchedTree::default(), &old);
         assert_eq!(begun[&1], Searches::default());
     }
 

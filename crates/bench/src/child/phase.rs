@@ -9,11 +9,11 @@ use super::estimates;
 use super::evict::Evictor;
 use super::measure::{self, Done, Figures, Meter};
 use super::unit::Unit;
-use crate::client::{Client, Expiry, Shared};
+use crate::client::{Client, RecordExpiry, Shared};
 use crate::data::mix;
 use crate::dataset::Dataset;
 use crate::draws::{Draws, Stream};
-use crate::driver::{self, Attempt, Concurrent, Load, Outcome, Worker, sustainable};
+use crate::driver::{self, Attempt, ConcurrentClient, OpenLoad, Outcome, Worker, sustainable};
 use crate::op::Kind;
 use crate::process::mib;
 use crate::record;
@@ -80,7 +80,7 @@ impl Worker for Evicting<'_> {
 
 impl Work<'_> {
     /// Runs the phase; returns its line, and the state after it.
-    pub(super) fn run(&self) -> Result<(record::Phase, State)> {
+    pub(super) fn run(&self) -> Result<(record::PhaseLine, State)> {
         let State { inserted, front, .. } = self.before;
         let (inserted, front) = (AtomicU64::new(inserted), AtomicU64::new(front));
         let shared = self.shared(&inserted, &front);
@@ -129,7 +129,7 @@ impl Work<'_> {
         // JSON has no word for a quotient by zero.
         figures.retain(|_, value| value.is_finite());
         let answers = clients.iter().fold(0u64, |sum, c| sum.wrapping_add(c.client.answers()));
-        let line = record::Phase {
+        let line = record::PhaseLine {
             workload: self.workload.name.clone(),
             phase: self.phase.name.clone(),
             contender: self.unit.contender.clone(),
@@ -185,8 +185,8 @@ impl Work<'_> {
             batch: self.phase.batch,
             scan: self.phase.scan,
             expiry: self.phase.expiry.as_ref().map(|expiry| match self.abilities.expiry {
-                true => Expiry::Store(expiry.seconds),
-                false => Expiry::Client(expiry.keep),
+                true => RecordExpiry::Store(expiry.seconds),
+                false => RecordExpiry::Client(expiry.keep),
             }),
             // Where the number of writes depends on time, contents must not.
             is_versioned: one && !self.workload.phases.iter().any(timed),
@@ -254,7 +254,7 @@ impl Work<'_> {
             for n in 0..other.clients {
                 let place = (u64::from(n) + CONCURRENT, other.clients);
                 let client = self.client(shared, &mix, (&other.keys, None), place);
-                concurrent.push(Concurrent { worker: client, rate_per_s: other.rate_per_s });
+                concurrent.push(ConcurrentClient { worker: client, rate_per_s: other.rate_per_s });
             }
         }
         driver::closed(&OsClock, self.ops(), clients, &mut concurrent)
@@ -274,8 +274,8 @@ impl Work<'_> {
         })?;
         let rate_per_s = of * open.percent / 100.0;
         let load = match open.seconds {
-            Some(seconds) => Load { rate_per_s, length_ns: (seconds * 1e9) as u64 },
-            None => Load::of_ops(self.ops(), rate_per_s),
+            Some(seconds) => OpenLoad { rate_per_s, length_ns: (seconds * 1e9) as u64 },
+            None => OpenLoad::of_ops(self.ops(), rate_per_s),
         };
         let outcome = driver::open(&OsClock, load, clients)?;
         let late_ns = outcome.elapsed_ns.saturating_sub(load.length_ns);
@@ -293,7 +293,7 @@ impl Work<'_> {
         let db = self.windrow.ok_or("only Windrow estimates searches")?;
         let (store, data, dir) = (self.store, self.data, self.unit.dir.as_path());
         let of = estimates::Followed { store, db, data, dir };
-        let mut watch = estimates::Watch::new(client, of, self.records());
+        let mut watch = estimates::EstimateWatch::new(client, of, self.records());
         let checks = self.phase.estimates.unwrap_or(1);
         let outcome = watch.run(&self.phase.mix(), (self.ops(), checks))?;
         watch.figures(figures);
@@ -370,7 +370,7 @@ impl Work<'_> {
             return Ok(outcome);
         }
         let found = sustainable(start_per_s, |rate_per_s| {
-            let load = Load { rate_per_s, length_ns };
+            let load = OpenLoad { rate_per_s, length_ns };
             let outcome = driver::open(&OsClock, load, clients)?;
             meter.lap_s();
             self.store.drain()?;

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// The fault that a map's answers get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum MapFault {
     None,
     /// One put in a thousand is lost.
     LostPut,
@@ -38,7 +38,7 @@ type Map = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
 /// A map as a store.
 struct Model {
     map: Mutex<Map>,
-    fault: Fault,
+    fault: MapFault,
     calls: AtomicU64,
 }
 
@@ -47,7 +47,7 @@ impl Model {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn every(&self, fault: Fault, calls: u64) -> bool {
+    fn every(&self, fault: MapFault, calls: u64) -> bool {
         self.fault == fault
             && (self.calls.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(calls)
     }
@@ -61,7 +61,7 @@ struct Opened {
     dir: PathBuf,
 }
 
-fn open(dir: &Path, fault: Fault) -> Result<Box<dyn Store>> {
+fn open(dir: &Path, fault: MapFault) -> Result<Box<dyn Store>> {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).remove(dir).unwrap_or_default();
     let model = Model { map: Mutex::new(kept), fault, calls: AtomicU64::new(0) };
     Ok(Box::new(Opened { model, dir: dir.to_owned() }))
@@ -69,12 +69,12 @@ fn open(dir: &Path, fault: Fault) -> Result<Box<dyn Store>> {
 
 impl Store for Opened {
     fn put(&self, space: u32, key: &[u8], value: &[u8], _: Sync) -> Result<()> {
-        if self.model.every(Fault::LostPut, 1000) {
+        if self.model.every(MapFault::LostPut, 1000) {
             return Ok(());
         }
         let mut map = self.model.map();
         let is_old = map.contains_key(&(space, key.to_vec()));
-        if !(is_old && self.model.every(Fault::StaleValue, 100)) {
+        if !(is_old && self.model.every(MapFault::StaleValue, 100)) {
             map.insert((space, key.to_vec()), value.to_vec());
         }
         Ok(())
@@ -100,9 +100,9 @@ impl Store for Opened {
         value.clear();
         match self.model.map().get(&(space, key.to_vec())) {
             Some(found) => value.extend_from_slice(found),
-            None => return Ok(self.model.fault == Fault::Ghost),
+            None => return Ok(self.model.fault == MapFault::Ghost),
         }
-        if self.model.every(Fault::Flip, 7) {
+        if self.model.every(MapFault::Flip, 7) {
             value[50] ^= 1;
         }
         Ok(true)
@@ -121,7 +121,7 @@ impl Store for Opened {
         let map = self.model.map();
         let range = (space, from.to_vec())..(space + 1, Vec::new());
         let mut met: Vec<_> = map.range(range).take(entries.try_into()?).collect();
-        if self.model.fault == Fault::Backwards {
+        if self.model.fault == MapFault::Backwards {
             met.reverse();
         }
         met.iter().for_each(|((_, key), value)| each(key, value));
@@ -163,12 +163,12 @@ const MODEL: Engine = Engine {
     abilities: Abilities { direct_io: true, expiry: false, lz4: false, transactions: false },
     tuning: "",
     variants: &[],
-    open: |dir, _| open(dir, Fault::None),
+    open: |dir, _| open(dir, MapFault::None),
 };
 
 /// Returns the lines of all phases of a workload but those of the open loop,
 /// records and operations cut to a share.
-fn lines_of(engines: &[Engine], name: &str, contender: &str) -> Result<Vec<record::Phase>> {
+fn lines_of(engines: &[Engine], name: &str, contender: &str) -> Result<Vec<record::PhaseLine>> {
     let text = workload::builtin(name).expect("a workload").to_owned();
     let phases = workload::parse(name, &text, Scale::Quick)?[0].phases.len();
     let dir = tempfile::tempdir()?;
@@ -213,18 +213,18 @@ fn windrow_answers_as_a_map_does() {
 #[test]
 fn wrong_answers_are_noticed() {
     let right = |name| lines_of(ENGINES, name, "model").unwrap();
-    let faulty: [(Fault, Open); 5] = [
-        (Fault::LostPut, |dir, _| open(dir, Fault::LostPut)),
-        (Fault::StaleValue, |dir, _| open(dir, Fault::StaleValue)),
-        (Fault::Flip, |dir, _| open(dir, Fault::Flip)),
-        (Fault::Ghost, |dir, _| open(dir, Fault::Ghost)),
-        (Fault::Backwards, |dir, _| open(dir, Fault::Backwards)),
+    let faulty: [(MapFault, Open); 5] = [
+        (MapFault::LostPut, |dir, _| open(dir, MapFault::LostPut)),
+        (MapFault::StaleValue, |dir, _| open(dir, MapFault::StaleValue)),
+        (MapFault::Flip, |dir, _| open(dir, MapFault::Flip)),
+        (MapFault::Ghost, |dir, _| open(dir, MapFault::Ghost)),
+        (MapFault::Backwards, |dir, _| open(dir, MapFault::Backwards)),
     ];
-    let sums = |lines: &[record::Phase]| -> Vec<_> {
+    let sums = |lines: &[record::PhaseLine]| -> Vec<_> {
         lines.iter().map(|line| (line.answers.clone(), line.contents.clone())).collect()
     };
     for (fault, open) in faulty {
-        let name = if fault == Fault::StaleValue { "skewed_latest" } else { "cached" };
+        let name = if fault == MapFault::StaleValue { "skewed_latest" } else { "cached" };
         let engine = Engine { name: "faulty", open, ..MODEL };
         // Either an operation fails, or a checksum differs from the right one.
         if let Ok(lines) = lines_of(&[engine], name, "faulty") {

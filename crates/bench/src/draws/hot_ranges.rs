@@ -11,7 +11,7 @@
 //! Owns: the choice of a range, and of a record in it. Records' numbers must be
 //! in key order, or a range is not a key range. Never does: make a key.
 
-use super::order::Order;
+use super::order::Permutation;
 use crate::data::{Draw, mix};
 
 /// The number of ranges, of equally many records.
@@ -48,7 +48,7 @@ impl HotRanges {
         }
         let total = ends[ends.len() - 1];
         ends.iter_mut().for_each(|end| *end /= total);
-        let order = Order::new(RANGES, seed);
+        let order = Permutation::new(RANGES, seed);
         let ranges = std::array::from_fn(|popularity| order.at(popularity as u64));
         HotRanges { ends, ranges, records: (count / RANGES).max(1), count: count.max(1) }
     }

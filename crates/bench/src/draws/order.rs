@@ -21,20 +21,20 @@ const ROUNDS: u64 = 4;
 
 /// A permutation of `0..count`.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct Permutation {
     count: u64,
     base: u64,
     keys: [u64; ROUNDS as usize],
 }
 
-impl Order {
+impl Permutation {
     /// Makes an order of `count` numbers, at least one; seeds give different
     /// ones.
-    pub(crate) fn new(count: u64, seed: u64) -> Order {
+    pub(crate) fn new(count: u64, seed: u64) -> Permutation {
         let root = count.max(1).isqrt();
         let base = if root * root < count { root + 1 } else { root };
         let key = |round| mix(mix(seed ^ 0x6f72_6465) ^ (round + 1));
-        Order { count: count.max(1), base, keys: std::array::from_fn(|i| key(i as u64)) }
+        Permutation { count: count.max(1), base, keys: std::array::from_fn(|i| key(i as u64)) }
     }
 
     /// Returns the number at `place`, which is below the count.
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn every_number_has_one_place() {
         for count in [1, 2, 3, 4, 5, 8, 9, 10, 99, 100, 101, 1000, 65_536, 100_003] {
-            let order = Order::new(count, 7);
+            let order = Permutation::new(count, 7);
             let mut seen = vec![false; count as usize];
             for place in 0..count {
                 let number = order.at(place) as usize;
@@ -82,7 +82,7 @@ mod tests {
     fn places_and_numbers_are_independent() {
         // Places in 20 parts by numbers in 20 parts: 250 in each pair. The
         // margins are fixed, which leaves 19 * 19 degrees of freedom.
-        let order = Order::new(100_000, 3);
+        let order = Permutation::new(100_000, 3);
         let mut pairs = vec![0u64; 400];
         (0..100_000).for_each(|at| pairs[(at / 5000 * 20 + order.at(at) / 5000) as usize] += 1);
         let far = chi_square::deviation(&pairs, &[1.0 / 400.0; 400], 361);
@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn seeds_give_different_orders() {
-        let first = |seed| (0..20).map(|at| Order::new(1000, seed).at(at)).collect::<Vec<_>>();
+        let first =
+            |seed| (0..20).map(|at| Permutation::new(1000, seed).at(at)).collect::<Vec<_>>();
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
     }

@@ -19,7 +19,7 @@ impl Worker for Idle {
     }
 }
 
-fn none() -> [Concurrent<Idle>; 0] {
+fn none() -> [ConcurrentClient<Idle>; 0] {
     []
 }
 
@@ -39,7 +39,7 @@ fn of_an_operation_in_the_closed_loop() {
 #[ignore = "measures"]
 fn of_waking_in_the_open_loop() {
     for rate_per_s in [100.0, 1000.0, 10_000.0, 100_000.0] {
-        let load = Load { rate_per_s, length_ns: 3_000_000_000 };
+        let load = OpenLoad { rate_per_s, length_ns: 3_000_000_000 };
         let outcome = open(&OsClock, load, &mut [Idle, Idle]).unwrap();
         let latencies = outcome.latencies.all().unwrap();
         let us = |quantile| latencies.quantile_us(quantile);

@@ -62,14 +62,14 @@ fn stalling(_: u64, now_ns: u64) -> u64 {
 fn opened(rate_per_s: f64, length_ns: u64, takes: impl Fn(u64, u64) -> u64 + Send) -> Outcome {
     let clock = Virtual::new();
     let mut workers = [Stub(clock.clone(), takes)];
-    open(&clock, Load { rate_per_s, length_ns }, &mut workers).unwrap()
+    open(&clock, OpenLoad { rate_per_s, length_ns }, &mut workers).unwrap()
 }
 
 /// The time function of a stub that never runs.
 type Never = fn(u64, u64) -> u64;
 
 /// Returns no concurrent clients.
-fn alone() -> [Concurrent<Stub<Never>>; 0] {
+fn alone() -> [ConcurrentClient<Stub<Never>>; 0] {
     []
 }
 
@@ -208,7 +208,7 @@ fn saturation_counts_what_fits() {
 #[test]
 fn a_load_of_so_many_operations_sends_as_many() {
     for (ops, rate_per_s) in [(1, 3.0), (1000, 333.3), (100, 98_314.7), (777, 530_693.1)] {
-        let Load { length_ns, .. } = Load::of_ops(ops, rate_per_s);
+        let OpenLoad { length_ns, .. } = OpenLoad::of_ops(ops, rate_per_s);
         let outcome = opened(rate_per_s, length_ns, |_, _| 1);
         assert_eq!((outcome.due, outcome.done), (ops, ops), "{rate_per_s}");
     }
@@ -218,7 +218,7 @@ fn a_load_of_so_many_operations_sends_as_many() {
 fn the_sustainable_rate_is_near_the_capacity() {
     // 1 ms each: a window of a second may end 20 ms late, so 2 % more holds.
     let found = sustainable(3000.0, |rate_per_s| {
-        let load = Load { rate_per_s, length_ns: S };
+        let load = OpenLoad { rate_per_s, length_ns: S };
         Ok(Attempt::of(load, &opened(rate_per_s, S, |_, _| MS), 0))
     });
     let rate = found.unwrap().rate_per_s.unwrap();
@@ -248,7 +248,7 @@ fn rests_are_no_part_of_operations() {
         closed(&clock, 100, &mut workers, &mut alone()).unwrap(),
         saturate(&clock, S, &mut workers).unwrap(),
         // At 50 a second there is room to rest.
-        open(&clock, Load { rate_per_s: 50.0, length_ns: 2 * S }, &mut workers).unwrap(),
+        open(&clock, OpenLoad { rate_per_s: 50.0, length_ns: 2 * S }, &mut workers).unwrap(),
     ] {
         assert_eq!(outcome.done, 100);
         near_ms(all(&outcome).quantile_us(1.0), 1.0);
@@ -256,7 +256,7 @@ fn rests_are_no_part_of_operations() {
         assert!((outcome.busy_s(2) - 0.05).abs() < 0.0001);
     }
     // At 125 there is not: the last of 10, due at 72 ms, ends at 91.
-    let load = Load { rate_per_s: 125.0, length_ns: 80 * MS };
+    let load = OpenLoad { rate_per_s: 125.0, length_ns: 80 * MS };
     let outcome = open(&clock, load, &mut workers).unwrap();
     near_ms(all(&outcome).quantile_us(1.0), 19.0);
 }
@@ -299,7 +299,7 @@ fn each_client_has_its_own_operations() {
 #[test]
 fn clients_of_a_rate_do_each_operation_once() {
     let mut workers = Noting::several(3);
-    let load = Load { rate_per_s: 1e5, length_ns: 20 * MS };
+    let load = OpenLoad { rate_per_s: 1e5, length_ns: 20 * MS };
     let outcome = open(&OsClock, load, &mut workers).unwrap();
     let numbers: Vec<u64> = workers.iter().flat_map(|w| w.numbers.iter().copied()).collect();
     assert_eq!(numbers.len(), numbers.iter().collect::<BTreeSet<_>>().len());
@@ -334,7 +334,7 @@ fn concurrent_clients_work_meanwhile_and_are_told_apart() {
     for rate_per_s in [None, Some(1e4)] {
         let told = Arc::new(AtomicBool::new(false));
         let mut workers = [Waiting(told.clone()), Waiting(told.clone())];
-        let mut concurrent = [Concurrent { worker: Telling(told.clone()), rate_per_s }];
+        let mut concurrent = [ConcurrentClient { worker: Telling(told.clone()), rate_per_s }];
         let outcome = closed(&OsClock, 100, &mut workers, &mut concurrent).unwrap();
         assert_eq!(outcome.latencies.get(Kind::Get).unwrap().count(), 100);
         assert!(outcome.latencies.get(Kind::Put).is_none());
@@ -349,14 +349,14 @@ fn concurrent_clients_work_meanwhile_and_are_told_apart() {
 fn a_failure_ends_all() {
     let failing = |at| Noting { numbers: Vec::new(), fails_at: at };
     // The concurrent workers would go on for ever, and so would the main ones' operations.
-    let mut concurrent = [Concurrent { worker: failing(50), rate_per_s: None }];
+    let mut concurrent = [ConcurrentClient { worker: failing(50), rate_per_s: None }];
     let mut workers = Noting::several(2);
     let error = closed(&OsClock, u64::MAX, &mut workers, &mut concurrent).unwrap_err();
     assert_eq!(error.to_string(), "as told");
-    let mut concurrent = [Concurrent { worker: failing(u64::MAX), rate_per_s: Some(1.0) }];
+    let mut concurrent = [ConcurrentClient { worker: failing(u64::MAX), rate_per_s: Some(1.0) }];
     let mut workers = [failing(100), failing(u64::MAX)];
     assert!(closed(&OsClock, u64::MAX, &mut workers, &mut concurrent).is_err());
-    let load = Load { rate_per_s: 1e6, length_ns: 1000 * S };
+    let load = OpenLoad { rate_per_s: 1e6, length_ns: 1000 * S };
     // Either of them may take the operation.
     assert!(open(&OsClock, load, &mut [failing(100), failing(100)]).is_err());
     assert!(saturate(&OsClock, 1000 * S, &mut [failing(100)]).is_err());
@@ -372,7 +372,8 @@ impl Worker for Panicking {
 
 #[test]
 fn a_panic_ends_all() {
-    let mut concurrent = [Concurrent { worker: Noting::several(1).remove(0), rate_per_s: None }];
+    let mut concurrent =
+        [ConcurrentClient { worker: Noting::several(1).remove(0), rate_per_s: None }];
     let error = closed(&OsClock, 10, &mut [Panicking], &mut concurrent).unwrap_err();
     assert_eq!(error.to_string(), "a client thread panicked");
 }

@@ -25,7 +25,7 @@ struct Slot {
 
 /// Completions since the start of a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Timeline(Vec<Slot>);
+pub(super) struct Completions(Vec<Slot>);
 
 /// The times in which nothing completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) struct Gaps {
     pub(super) longest_ns: u64,
 }
 
-impl Timeline {
+impl Completions {
     /// Records a completion. Those of one thread come in order.
     pub(super) fn record(&mut self, end_ns: u64) {
         let (at, within_ns) = ((end_ns / SLOT_NS) as usize, (end_ns % SLOT_NS) as u32);
@@ -52,7 +52,7 @@ impl Timeline {
     }
 
     /// Adds another thread's timeline.
-    pub(super) fn add(&mut self, other: &Timeline) {
+    pub(super) fn add(&mut self, other: &Completions) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), Slot::default());
         }
@@ -114,14 +114,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn of_ms(times: impl IntoIterator<Item = u64>) -> Timeline {
-        let mut timeline = Timeline::default();
+    fn of_ms(times: impl IntoIterator<Item = u64>) -> Completions {
+        let mut timeline = Completions::default();
         times.into_iter().for_each(|ms| timeline.record(ms * MS));
         timeline
     }
 
     /// Returns the gaps in the closed loop, in which something is always due.
-    fn gaps(timeline: &Timeline, end_ms: u64) -> Gaps {
+    fn gaps(timeline: &Completions, end_ms: u64) -> Gaps {
         timeline.gaps(end_ms * MS, |_| 0)
     }
 
@@ -162,7 +162,7 @@ mod tests {
         // The third, due at 200, was under way, during all of 200 to 450.
         let expected = Gaps { stalled_ns: 250 * MS, longest_ns: 255 * MS };
         assert_eq!(timeline.gaps(455 * MS, due), expected);
-        assert_eq!(Timeline::default().gaps(25 * MS, |_| 0).stalled_ns, 20 * MS);
+        assert_eq!(Completions::default().gaps(25 * MS, |_| 0).stalled_ns, 20 * MS);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use super::axis::Linear;
 use super::measure::Measure;
 use super::number::{self, number};
-use super::results::{Place, Results};
+use super::results::{PhasePlace, Results};
 use super::spread::Spread;
 use super::svg::{Anchor, Face, LINE, Svg, cut, width};
 
@@ -25,7 +25,7 @@ const NAMES_MAX: f64 = 170.0;
 
 /// A place and the figures that are shown there.
 pub(crate) struct Block<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: PhasePlace<'a>,
     /// The text next to the place's name.
     pub(crate) remark: String,
     /// The measures by slot; `None` where this place has no value for a figure

@@ -48,13 +48,13 @@ pub(super) struct Chart {
 }
 
 /// The scales of the plotting area.
-struct Area {
+struct BarArea {
     top: f64,
     axis: Linear,
     group: f64,
 }
 
-impl Area {
+impl BarArea {
     fn y(&self, value: f64) -> f64 {
         self.top + (1.0 - self.axis.place(value)) * HEIGHT
     }
@@ -88,7 +88,7 @@ pub(super) fn picture(chart: &Chart) -> String {
     let greatest = chart.series.iter().flat_map(|series| series.values.iter().flatten());
     let axis = Linear::to(greatest.map(|spread| spread.max).fold(0.0, f64::max), 5.0);
     let group = (WIDE - LEFT) / chart.labels.len().max(1) as f64;
-    let area = Area { top: legend_end + LINE + 18.0, axis, group };
+    let area = BarArea { top: legend_end + LINE + 18.0, axis, group };
     draw_axes(&mut svg, chart, &area);
     if chart.has_lines {
         draw_lines(&mut svg, chart, &area);
@@ -114,7 +114,7 @@ fn draw_legend(svg: &mut Svg, chart: &Chart, top: f64) -> f64 {
     y + 6.0
 }
 
-fn draw_axes(svg: &mut Svg, chart: &Chart, area: &Area) {
+fn draw_axes(svg: &mut Svg, chart: &Chart, area: &BarArea) {
     for tick in area.axis.ticks() {
         let y = area.y(tick);
         svg.line((LEFT, y), (WIDE, y), if tick == 0.0 { "axis" } else { "grid" });
@@ -130,13 +130,13 @@ fn draw_axes(svg: &mut Svg, chart: &Chart, area: &Area) {
     svg.text((middle, bottom + 2.2 * LINE), Anchor::Middle, Face::Small, &chart.x);
 }
 
-fn draw_whisker(svg: &mut Svg, area: &Area, x: f64, spread: Spread) {
+fn draw_whisker(svg: &mut Svg, area: &BarArea, x: f64, spread: Spread) {
     if spread.max > spread.min {
         svg.line((x, area.y(spread.min)), (x, area.y(spread.max)), "whisker");
     }
 }
 
-fn draw_bars(svg: &mut Svg, chart: &Chart, area: &Area) {
+fn draw_bars(svg: &mut Svg, chart: &Chart, area: &BarArea) {
     let wide = area.group * (1.0 - FREE) / chart.series.len().max(1) as f64;
     for (i, series) in chart.series.iter().enumerate() {
         for (category, spread) in series.values.iter().enumerate() {
@@ -154,7 +154,7 @@ fn draw_bars(svg: &mut Svg, chart: &Chart, area: &Area) {
     }
 }
 
-fn draw_lines(svg: &mut Svg, chart: &Chart, area: &Area) {
+fn draw_lines(svg: &mut Svg, chart: &Chart, area: &BarArea) {
     for (i, series) in chart.series.iter().enumerate() {
         let told = series.values.iter().enumerate();
         let told: Vec<(usize, Spread)> = told.filter_map(|(n, s)| Some((n, (*s)?))).collect();

@@ -7,7 +7,7 @@
 //! Owns: the subject, its rivals, verdicts. Never does: format.
 
 use super::measure::{self, Better, Measure};
-use super::results::{Place, Results};
+use super::results::{PhasePlace, Results};
 use super::spread::Spread;
 
 /// A spread of ratios wider than this share of their median leaves the size
@@ -90,8 +90,8 @@ pub(crate) fn rivals(run: &Results) -> Vec<usize> {
 
 /// One measure at one place, of all contenders.
 #[derive(Clone, Debug)]
-pub(crate) struct Row<'a> {
-    pub(crate) place: Place<'a>,
+pub(crate) struct ComparedRow<'a> {
+    pub(crate) place: PhasePlace<'a>,
     pub(crate) measure: Measure,
     /// The spreads by contender; `None` where it was not measured.
     pub(crate) values: Vec<Option<Spread>>,
@@ -101,7 +101,7 @@ pub(crate) struct Row<'a> {
     pub(crate) best: Option<usize>,
 }
 
-impl Row<'_> {
+impl ComparedRow<'_> {
     /// Returns the ratio of the subject to its best rival.
     pub(crate) fn ratio(&self) -> Option<Ratio> {
         self.ratios[self.best?]
@@ -109,17 +109,21 @@ impl Row<'_> {
 }
 
 /// Returns the chief measures of every place of a run.
-pub(crate) fn rows(run: &Results) -> Vec<Row<'_>> {
+pub(crate) fn rows(run: &Results) -> Vec<ComparedRow<'_>> {
     run.places().into_iter().flat_map(|place| rows_at(run, place)).collect()
 }
 
 /// Returns the chief measures of one place.
-pub(crate) fn rows_at<'a>(run: &'a Results, place: Place<'a>) -> Vec<Row<'a>> {
+pub(crate) fn rows_at<'a>(run: &'a Results, place: PhasePlace<'a>) -> Vec<ComparedRow<'a>> {
     measure::chiefs(run, place).into_iter().map(|m| row(run, place, m)).collect()
 }
 
 /// Returns the row of a measure at a place.
-pub(crate) fn row<'a>(run: &'a Results, place: Place<'a>, measure: Measure) -> Row<'a> {
+pub(crate) fn row<'a>(
+    run: &'a Results,
+    place: PhasePlace<'a>,
+    measure: Measure,
+) -> ComparedRow<'a> {
     let subject = subject(run);
     let rounds: Vec<Vec<(u32, f64)>> =
         run.contenders.iter().map(|c| measure.values(run, place, &c.name)).collect();
@@ -137,7 +141,7 @@ pub(crate) fn row<'a>(run: &'a Results, place: Place<'a>, measure: Measure) -> R
         let order = median(a).partial_cmp(&median(b)).unwrap_or(std::cmp::Ordering::Equal);
         if measure.better == Better::More { order } else { order.reverse() }
     });
-    Row { place, measure, values, ratios, best }
+    ComparedRow { place, measure, values, ratios, best }
 }
 
 fn ratio(better: Better, ours: &[(u32, f64)], theirs: &[(u32, f64)]) -> Option<Ratio> {
@@ -152,9 +156,9 @@ fn ratio(better: Better, ours: &[(u32, f64)], theirs: &[(u32, f64)]) -> Option<R
 
 /// Counts how often the subject is ahead of its best rival, behind, and
 /// neither.
-pub(crate) fn tally(rows: &[Row<'_>]) -> (usize, usize, usize) {
+pub(crate) fn tally(rows: &[ComparedRow<'_>]) -> (usize, usize, usize) {
     let count = |verdict| {
-        rows.iter().filter_map(Row::ratio).filter(|ratio| ratio.verdict == verdict).count()
+        rows.iter().filter_map(ComparedRow::ratio).filter(|ratio| ratio.verdict == verdict).count()
     };
     (count(Verdict::Ahead), count(Verdict::Behind), count(Verdict::Undecided))
 }

@@ -7,7 +7,7 @@
 use super::axis::{Log, nines};
 use super::measure;
 use super::number::time_us;
-use super::results::{Place, Results};
+use super::results::{PhasePlace, Results};
 use super::spread::Spread;
 use super::svg::{Anchor, Face, LINE, Svg, cut, width};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ struct Curve {
 }
 
 /// The plotting area of a panel and its scales.
-struct Area {
+struct CurveArea {
     x: f64,
     y: f64,
     width: f64,
@@ -46,7 +46,7 @@ struct Area {
     end: f64,
 }
 
-impl Area {
+impl CurveArea {
     fn at(&self, nines: f64, us: f64) -> (f64, f64) {
         let x = self.x + nines / self.end * self.width;
         (x, self.y + (1.0 - self.latency.place(us)) * self.height)
@@ -56,11 +56,11 @@ impl Area {
 /// Draws the picture of a workload; `None` if no latencies were taken.
 pub(crate) fn picture(
     run: &Results,
-    places: &[Place<'_>],
+    places: &[PhasePlace<'_>],
     title: &str,
     wide: f64,
 ) -> Option<String> {
-    let panels: Vec<(Place<'_>, String)> = places
+    let panels: Vec<(PhasePlace<'_>, String)> = places
         .iter()
         .flat_map(|&place| measure::kinds(run, place).into_iter().map(move |kind| (place, kind)))
         .filter(|(place, kind)| !curves(run, *place, kind).is_empty())
@@ -87,7 +87,7 @@ pub(crate) fn picture(
 
 /// Returns the curves of a kind of operation: medians over rounds of the
 /// percentiles that every round has.
-fn curves(run: &Results, place: Place<'_>, kind: &str) -> Vec<Curve> {
+fn curves(run: &Results, place: PhasePlace<'_>, kind: &str) -> Vec<Curve> {
     let mut curves = Vec::new();
     for (contender, known) in run.contenders.iter().enumerate() {
         let rounds: Vec<_> = run
@@ -113,7 +113,7 @@ fn curves(run: &Results, place: Place<'_>, kind: &str) -> Vec<Curve> {
     curves
 }
 
-fn draw_panel(svg: &mut Svg, run: &Results, place: Place<'_>, kind: &str, at: [f64; 4]) {
+fn draw_panel(svg: &mut Svg, run: &Results, place: PhasePlace<'_>, kind: &str, at: [f64; 4]) {
     let [left, top, wide, height] = at;
     let curves = curves(run, place, kind);
     let drive = measure::drive(run, place);
@@ -134,7 +134,7 @@ fn draw_panel(svg: &mut Svg, run: &Results, place: Place<'_>, kind: &str, at: [f
     let names = curves.iter().map(name_width).fold(0.0, f64::max).min(150.0) + 18.0;
     let values = curves.iter().flat_map(|c| c.points.iter().map(|p| p.1).chain([c.max]));
     let last = curves.iter().filter_map(|c| c.points.last()).map(|p| p.0).fold(0.0, f64::max);
-    let area = Area {
+    let area = CurveArea {
         x: left + TICKS,
         y: top + 2.0 * LINE + 8.0,
         width: wide - TICKS - names,
@@ -149,7 +149,7 @@ fn draw_panel(svg: &mut Svg, run: &Results, place: Place<'_>, kind: &str, at: [f
     draw_names(svg, run, &curves, &area, names - 18.0);
 }
 
-fn draw_axes(svg: &mut Svg, area: &Area, last: f64) {
+fn draw_axes(svg: &mut Svg, area: &CurveArea, last: f64) {
     let (left, right) = (area.x, area.x + area.width);
     for tick in area.latency.ticks(8) {
         let (_, y) = area.at(0.0, tick);
@@ -192,7 +192,7 @@ fn draw_axes(svg: &mut Svg, area: &Area, last: f64) {
     );
 }
 
-fn draw_curve(svg: &mut Svg, run: &Results, curve: &Curve, area: &Area) {
+fn draw_curve(svg: &mut Svg, run: &Results, curve: &Curve, area: &CurveArea) {
     let i = curve.contender;
     let points: Vec<(f64, f64)> =
         curve.points.iter().map(|&(nines, us)| area.at(nines, us)).collect();
@@ -216,7 +216,7 @@ fn draw_curve(svg: &mut Svg, run: &Results, curve: &Curve, area: &Area) {
 
 /// Draws the names right of the ends of their curves, moved apart where they
 /// would overlap, each with a line to its own end.
-fn draw_names(svg: &mut Svg, run: &Results, curves: &[Curve], area: &Area, room: f64) {
+fn draw_names(svg: &mut Svg, run: &Results, curves: &[Curve], area: &CurveArea, room: f64) {
     let mut ends: Vec<(f64, usize)> =
         curves.iter().map(|c| (area.at(area.end, c.max).1, c.contender)).collect();
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));

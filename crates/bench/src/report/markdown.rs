@@ -3,7 +3,7 @@
 //! Owns: the Markdown. Never does: leave a row out because Windrow is behind in
 //! it.
 
-use super::compare::{self, Row, Verdict};
+use super::compare::{self, ComparedRow, Verdict};
 use super::number::{bytes, round, spread, times_spread};
 use super::page::summary;
 use super::results::Results;
@@ -29,7 +29,7 @@ pub(crate) fn markdown(run: &Results) -> String {
         compare::SIGNS
     );
     for workload in &run.workloads {
-        let rows: Vec<&Row<'_>> =
+        let rows: Vec<&ComparedRow<'_>> =
             rows.iter().filter(|row| row.place.workload.name == workload.name).collect();
         if rows.is_empty() {
             continue;
@@ -55,7 +55,7 @@ pub(crate) fn markdown(run: &Results) -> String {
     text
 }
 
-fn line(run: &Results, row: &Row<'_>) -> String {
+fn line(run: &Results, row: &ComparedRow<'_>) -> String {
     let drive = measure::drive(run, row.place);
     let phase = match drive.is_empty() {
         true => escape(row.place.phase),

@@ -3,9 +3,9 @@
 //! Owns: the words for every figure of `record.rs`, and which of them is the
 //! chief one of a phase. Never does: hold a value.
 
-use super::results::{Place, Results};
+use super::results::{PhasePlace, Results};
 use super::spread::Spread;
-use crate::record::{Latency, Phase};
+use crate::record::{Latency, PhaseLine};
 use std::collections::BTreeMap;
 
 /// The direction in which a value is better.
@@ -117,7 +117,7 @@ const KNOWN: [(&str, &str, &str, Better); 37] = [
 ];
 
 impl Measure {
-    /// Returns a figure of `record::Phase`. An unknown one has its own name for
+    /// Returns a figure of `record::PhaseLine`. An unknown one has its own name for
     /// a title, and less is taken to be better.
     pub(crate) fn figure(name: &str) -> Measure {
         let source = Source::Figure(name.to_owned());
@@ -172,7 +172,7 @@ impl Measure {
     }
 
     /// Returns its value in one line.
-    pub(crate) fn value(&self, phase: &Phase) -> Option<f64> {
+    pub(crate) fn value(&self, phase: &PhaseLine) -> Option<f64> {
         let value = match &self.source {
             Source::Figure(name) => *phase.figures.get(name)?,
             Source::Latency(kind, point) => {
@@ -187,10 +187,10 @@ impl Measure {
     pub(crate) fn values(
         &self,
         run: &Results,
-        place: Place<'_>,
+        place: PhasePlace<'_>,
         contender: &str,
     ) -> Vec<(u32, f64)> {
-        let of_round = |phase: &Phase| Some((phase.round, self.value(phase)?));
+        let of_round = |phase: &PhaseLine| Some((phase.round, self.value(phase)?));
         run.lines(place, contender).into_iter().filter_map(of_round).collect()
     }
 
@@ -198,21 +198,21 @@ impl Measure {
     pub(crate) fn spread(
         &self,
         run: &Results,
-        place: Place<'_>,
+        place: PhasePlace<'_>,
         contender: &str,
     ) -> Option<Spread> {
         Spread::of(self.values(run, place, contender).into_iter().map(|(_, v)| v).collect())
     }
 
     /// Returns whether any contender has a value that is not zero.
-    pub(crate) fn is_told(&self, run: &Results, place: Place<'_>) -> bool {
+    pub(crate) fn is_told(&self, run: &Results, place: PhasePlace<'_>) -> bool {
         run.at(place).into_iter().any(|phase| self.value(phase).is_some_and(|v| v != 0.0))
     }
 }
 
 /// Returns the rates at which operations were sent in the open loop, each once;
 /// empty in a closed loop.
-pub(crate) fn rates(run: &Results, place: Place<'_>) -> Vec<f64> {
+pub(crate) fn rates(run: &Results, place: PhasePlace<'_>) -> Vec<f64> {
     let mut rates: Vec<f64> = run.at(place).iter().filter_map(|p| p.rate_per_s).collect();
     rates.sort_by(f64::total_cmp);
     // Rates of one search differ in their last digits.
@@ -222,7 +222,7 @@ pub(crate) fn rates(run: &Results, place: Place<'_>) -> Vec<f64> {
 
 /// Returns how a phase was driven, for headings; empty for a closed loop, which
 /// is the usual case.
-pub(crate) fn drive(run: &Results, place: Place<'_>) -> String {
+pub(crate) fn drive(run: &Results, place: PhasePlace<'_>) -> String {
     match rates(run, place).as_slice() {
         [] => String::new(),
         [rate] => format!("open loop at {}/s", super::number::number(*rate)),
@@ -232,7 +232,7 @@ pub(crate) fn drive(run: &Results, place: Place<'_>) -> String {
 
 /// Returns the kinds of operation that make up a hundredth of a phase and more,
 /// the most frequent first.
-pub(crate) fn kinds(run: &Results, place: Place<'_>) -> Vec<String> {
+pub(crate) fn kinds(run: &Results, place: PhasePlace<'_>) -> Vec<String> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for (kind, latency) in run.at(place).into_iter().flat_map(|p| &p.latencies) {
         *counts.entry(kind).or_default() += latency.count;
@@ -247,7 +247,7 @@ pub(crate) fn kinds(run: &Results, place: Place<'_>) -> Vec<String> {
 /// Returns the measures that a phase is judged by: throughput where clients
 /// wait for the store, the tail of latencies where operations come at a given
 /// rate, that rate where it was searched for.
-pub(crate) fn chiefs(run: &Results, place: Place<'_>) -> Vec<Measure> {
+pub(crate) fn chiefs(run: &Results, place: PhasePlace<'_>) -> Vec<Measure> {
     let sustainable = Measure::figure("sustainable_per_s");
     let mut chiefs = if sustainable.is_told(run, place) {
         vec![sustainable]
@@ -261,7 +261,7 @@ pub(crate) fn chiefs(run: &Results, place: Place<'_>) -> Vec<Measure> {
 }
 
 /// Returns the costs among the measures, for the second table.
-pub(crate) fn costs(run: &Results, place: Place<'_>) -> Vec<Measure> {
+pub(crate) fn costs(run: &Results, place: PhasePlace<'_>) -> Vec<Measure> {
     let chiefs = chiefs(run, place);
     if !place.workload.shown.is_empty() {
         let shown = place.workload.shown.iter().map(|name| Measure::named(name));
@@ -283,7 +283,7 @@ pub(crate) fn costs(run: &Results, place: Place<'_>) -> Vec<Measure> {
 
 /// Returns everything that was measured at a place: figures, the known ones
 /// first, then latencies by kind.
-pub(crate) fn all(run: &Results, place: Place<'_>) -> Vec<Measure> {
+pub(crate) fn all(run: &Results, place: PhasePlace<'_>) -> Vec<Measure> {
     let lines = run.at(place);
     let mut names: Vec<&String> = lines.iter().flat_map(|p| p.figures.keys()).collect();
     names.sort_unstable();
@@ -313,7 +313,7 @@ mod tests {
             curve: vec![(90.0, 2.0), (99.0, 9.0)],
             ..Default::default()
         };
-        let mut phase = Phase::default();
+        let mut phase = PhaseLine::default();
         phase.figures.insert("levels".to_owned(), 4.0);
         phase.latencies.insert("get".to_owned(), latency(3, 10.0));
         phase.latencies.insert("absent".to_owned(), latency(1, 2.0));

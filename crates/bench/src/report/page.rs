@@ -6,14 +6,14 @@
 //!
 //! Owns: the page. Never does: compute a figure.
 
-use super::compare::{self, Ratio, Row, Verdict};
+use super::compare::{self, ComparedRow, Ratio, Verdict};
 use super::measure;
 use super::number::{bytes, number, round, spread, time_us};
 use super::pictures::{self, Picture};
-use super::results::{Place, Results};
+use super::results::{PhasePlace, Results};
 use super::svg::escape;
 use super::table;
-use crate::record::{Head, Workload};
+use crate::record::{Head, WorkloadLine};
 use std::fmt::Write as _;
 
 /// The styles of the page, without those of its pictures.
@@ -135,7 +135,7 @@ fn ratios(run: &Results) -> String {
     html
 }
 
-fn ratio_cells(run: &Results, row: &Row<'_>, subject: usize, rivals: &[usize]) -> String {
+fn ratio_cells(run: &Results, row: &ComparedRow<'_>, subject: usize, rivals: &[usize]) -> String {
     let drive = measure::drive(run, row.place);
     let value = row.values[subject].map_or("–".to_owned(), spread);
     let mut html = format!("<th>{}", escape(row.place.phase));
@@ -280,7 +280,7 @@ fn machine(head: &Head) -> String {
     )
 }
 
-fn section(run: &Results, workload: &Workload, pictures: &[Picture]) -> String {
+fn section(run: &Results, workload: &WorkloadLine, pictures: &[Picture]) -> String {
     let places = run.places_of(workload);
     if places.is_empty() {
         return String::new();
@@ -313,7 +313,7 @@ fn section(run: &Results, workload: &Workload, pictures: &[Picture]) -> String {
 }
 
 /// Returns every figure of a place, of every contender.
-fn details(run: &Results, place: Place<'_>) -> String {
+fn details(run: &Results, place: PhasePlace<'_>) -> String {
     let drive = measure::drive(run, place);
     let comma = if drive.is_empty() { "" } else { ", " };
     let mut html = format!(

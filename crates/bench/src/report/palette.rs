@@ -7,7 +7,7 @@
 //!
 //! Owns: the styles of contenders, as CSS. Never does: draw.
 
-use crate::record::Contender;
+use crate::record::ContenderLine;
 use std::fmt::Write as _;
 
 type Rgb = [u8; 3];
@@ -34,7 +34,7 @@ const DASHES: [&str; 5] = ["none", "7 3", "2 3", "9 3 2 3", "4 4"];
 
 /// Returns the classes `f0`, `s0`, `f1` ... (fill and stroke of a contender by
 /// its place).
-pub(crate) fn styles(contenders: &[Contender]) -> String {
+pub(crate) fn styles(contenders: &[ContenderLine]) -> String {
     let mut engines: Vec<&str> = Vec::new();
     let (mut light, mut dark) = (String::new(), String::new());
     for (i, contender) in contenders.iter().enumerate() {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn contenders_differ_and_engines_keep_their_hue() {
-        let contender = |name: &str, engine: &str| Contender {
+        let contender = |name: &str, engine: &str| ContenderLine {
             name: name.to_owned(),
             engine: engine.to_owned(),
             version: String::new(),
@@ -98,7 +98,7 @@ mod tests {
             ("k", "sled"),
             ("l", "lmdb"),
         ];
-        let all: Vec<Contender> = names.iter().map(|(n, e)| contender(n, e)).collect();
+        let all: Vec<ContenderLine> = names.iter().map(|(n, e)| contender(n, e)).collect();
         let styles = styles(&all);
         for scheme in styles.split("@media") {
             let fills: Vec<&str> = scheme.lines().filter(|l| l.starts_with(".f")).collect();

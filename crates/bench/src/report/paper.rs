@@ -9,10 +9,10 @@
 use super::categories::{self, Chart, Series};
 use super::measure::Measure;
 use super::number::spread;
-use super::results::{Place, Results};
+use super::results::{PhasePlace, Results};
 use super::{curves, markdown, pictures, svg, timelines, verdicts};
-use crate::paper::{By, Category, Form, Paper, Row, Shown};
-use crate::record::Workload;
+use crate::paper::{By, Category, Form, Paper, ResultForm, Row};
+use crate::record::WorkloadLine;
 use crate::workload::Scale;
 use std::fmt::Write as _;
 
@@ -55,7 +55,11 @@ pub(super) fn sections(run: &Results, paper: &Paper) -> Result<Vec<Section>, Str
 }
 
 /// Returns the categories that a run has results of.
-fn places<'a>(run: &'a Results, experiment: &str, shown: &Shown) -> Vec<(Place<'a>, String)> {
+fn places<'a>(
+    run: &'a Results,
+    experiment: &str,
+    shown: &ResultForm,
+) -> Vec<(PhasePlace<'a>, String)> {
     let found = |category: Category<'_>| {
         let workload = workload(run, experiment, category.case)?;
         let mut places = run.places_of(workload).into_iter();
@@ -64,7 +68,7 @@ fn places<'a>(run: &'a Results, experiment: &str, shown: &Shown) -> Vec<(Place<'
     shown.categories().into_iter().filter_map(found).collect()
 }
 
-fn workload<'a>(run: &'a Results, experiment: &str, case: &str) -> Option<&'a Workload> {
+fn workload<'a>(run: &'a Results, experiment: &str, case: &str) -> Option<&'a WorkloadLine> {
     let name =
         if case.is_empty() { experiment.to_owned() } else { format!("{experiment}: {case}") };
     run.workloads.iter().find(|workload| workload.name == name)
@@ -74,9 +78,9 @@ fn workload<'a>(run: &'a Results, experiment: &str, case: &str) -> Option<&'a Wo
 struct Told<'a> {
     run: &'a Results,
     row: &'a Row,
-    shown: &'a Shown,
+    shown: &'a ResultForm,
     /// The places, each with its label on the axis.
-    places: Vec<(Place<'a>, String)>,
+    places: Vec<(PhasePlace<'a>, String)>,
 }
 
 impl Told<'_> {
@@ -95,7 +99,7 @@ impl Told<'_> {
     /// Returns an SVG element, and the styles that it needs.
     fn picture(&self) -> Option<(String, String)> {
         let title = format!("{}: {}", self.row.is, self.row.compares);
-        let places: Vec<Place<'_>> = self.places.iter().map(|(place, _)| *place).collect();
+        let places: Vec<PhasePlace<'_>> = self.places.iter().map(|(place, _)| *place).collect();
         let (figure, has_lines) = match self.shown.form().ok()? {
             Form::Bars(figure) => (figure, false),
             Form::Lines(figure) => (figure, true),
@@ -110,14 +114,14 @@ impl Told<'_> {
             Form::Table(_) => return None,
         };
         let measure = Measure::named(figure);
-        let spread = |place: &Place<'_>, name: &str| measure.spread(self.run, *place, name);
+        let spread = |place: &PhasePlace<'_>, name: &str| measure.spread(self.run, *place, name);
         let names = self.names();
         let labels: Vec<String> = self.places.iter().map(|(_, label)| label.clone()).collect();
         let of_contender = |name: &&str| Series {
             name: (*name).to_owned(),
             values: places.iter().map(|place| spread(place, name)).collect(),
         };
-        let of_place = |(place, label): (&Place<'_>, &String)| Series {
+        let of_place = |(place, label): (&PhasePlace<'_>, &String)| Series {
             name: label.clone(),
             values: names.iter().map(|name| spread(place, name)).collect(),
         };

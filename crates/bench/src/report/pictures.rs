@@ -5,9 +5,9 @@
 
 use super::bars::{self, Block};
 use super::measure::{self, Measure};
-use super::results::{Place, Results};
+use super::results::{PhasePlace, Results};
 use super::{curves, palette, ratios, svg, timelines};
-use crate::record::Workload;
+use crate::record::WorkloadLine;
 
 /// Width of every picture.
 pub(super) const WIDE: f64 = 960.0;
@@ -40,7 +40,7 @@ pub(crate) fn overview(run: &Results) -> Option<Picture> {
 }
 
 /// Returns the pictures of one workload.
-pub(crate) fn of(run: &Results, workload: &Workload) -> Vec<Picture> {
+pub(crate) fn of(run: &Results, workload: &WorkloadLine) -> Vec<Picture> {
     let places = run.places_of(workload);
     let title = |what: &str| format!("{}: {what}", workload.name);
     let bars = |what: &str, figures: &[&str], across: usize| {
@@ -66,11 +66,11 @@ pub(crate) fn of(run: &Results, workload: &Workload) -> Vec<Picture> {
 
 /// Returns a block for each place that has any of the figures; a figure that no
 /// place has gets no column.
-fn blocks<'a>(run: &Results, places: &[Place<'a>], figures: &[&str]) -> Vec<Block<'a>> {
+fn blocks<'a>(run: &Results, places: &[PhasePlace<'a>], figures: &[&str]) -> Vec<Block<'a>> {
     let told = |measure: &Measure| places.iter().any(|&place| measure.is_told(run, place));
     let measures: Vec<Measure> =
         figures.iter().map(|name| Measure::figure(name)).filter(told).collect();
-    let block = |&place: &Place<'a>| {
+    let block = |&place: &PhasePlace<'a>| {
         let column = |m: &Measure| m.is_told(run, place).then(|| m.clone());
         let columns: Vec<Option<Measure>> = measures.iter().map(column).collect();
         let remark = measure::drive(run, place);

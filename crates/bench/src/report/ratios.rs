@@ -5,7 +5,7 @@
 //! rounds leave open as won.
 
 use super::axis::Log;
-use super::compare::{self, Ratio, Row};
+use super::compare::{self, ComparedRow, Ratio};
 use super::number::{round, times_spread};
 use super::results::Results;
 use super::svg::{Anchor, Face, LINE, Svg, cut, width};
@@ -34,7 +34,7 @@ impl Frame {
 pub(crate) fn picture(run: &Results, wide: f64) -> Option<String> {
     let rivals = compare::rivals(run);
     let all = compare::rows(run);
-    let rows: Vec<&Row<'_>> = all.iter().filter(|row| row.ratio().is_some()).collect();
+    let rows: Vec<&ComparedRow<'_>> = all.iter().filter(|row| row.ratio().is_some()).collect();
     if rows.is_empty() {
         return None;
     }
@@ -109,7 +109,7 @@ fn draw_frame(svg: &mut Svg, subject: &str, frame: &Frame, (top, bottom): (f64, 
 fn draw_row(
     svg: &mut Svg,
     run: &Results,
-    row: &Row<'_>,
+    row: &ComparedRow<'_>,
     rivals: &[usize],
     frame: &Frame,
     (top, height): (f64, f64),

@@ -4,7 +4,7 @@
 //! A run that was cut short is read as far as it got, and a note says so. Never
 //! does: open a file, or mix figures that were not measured alike.
 
-use crate::record::{Contender, End, Head, Line, Phase, Workload};
+use crate::record::{ContenderLine, End, Head, Line, PhaseLine, WorkloadLine};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ const VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Run {
     pub(crate) head: Head,
-    pub(crate) phases: Vec<Phase>,
+    pub(crate) phases: Vec<PhaseLine>,
     /// The last line; `None` if the run was cut short.
     pub(crate) end: Option<End>,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Run {
 pub(crate) struct Results {
     /// The heads, one for each run.
     pub(crate) heads: Vec<Head>,
-    pub(crate) contenders: Vec<Contender>,
-    pub(crate) workloads: Vec<Workload>,
-    pub(crate) phases: Vec<Phase>,
+    pub(crate) contenders: Vec<ContenderLine>,
+    pub(crate) workloads: Vec<WorkloadLine>,
+    pub(crate) phases: Vec<PhaseLine>,
     /// The total time; `None` if a part has no end.
     pub(crate) seconds: Option<f64>,
     /// Answers that differ between contenders.
@@ -38,12 +38,12 @@ pub(crate) struct Results {
 
 /// A phase of a workload, which all contenders ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Place<'a> {
-    pub(crate) workload: &'a Workload,
+pub(crate) struct PhasePlace<'a> {
+    pub(crate) workload: &'a WorkloadLine,
     pub(crate) phase: &'a str,
 }
 
-impl Place<'_> {
+impl PhasePlace<'_> {
     /// Returns its name: the phase alone where its workload's name says no
     /// more.
     pub(crate) fn words(&self) -> String {
@@ -79,13 +79,13 @@ impl Results {
     }
 
     /// Returns the places that have figures, in the order of the workloads.
-    pub(crate) fn places(&self) -> Vec<Place<'_>> {
+    pub(crate) fn places(&self) -> Vec<PhasePlace<'_>> {
         self.workloads.iter().flat_map(|w| self.places_of(w)).collect()
     }
 
     /// Returns the places of one workload; phases that it does not list come
     /// last.
-    pub(crate) fn places_of<'a>(&'a self, workload: &'a Workload) -> Vec<Place<'a>> {
+    pub(crate) fn places_of<'a>(&'a self, workload: &'a WorkloadLine) -> Vec<PhasePlace<'a>> {
         let ran: Vec<&str> = self
             .phases
             .iter()
@@ -99,29 +99,33 @@ impl Results {
                 names.push(name);
             }
         }
-        names.into_iter().map(|phase| Place { workload, phase }).collect()
+        names.into_iter().map(|phase| PhasePlace { workload, phase }).collect()
     }
 
     /// Returns the lines of all contenders at a place.
-    pub(crate) fn at<'a>(&'a self, place: Place<'_>) -> Vec<&'a Phase> {
-        let here = |p: &&Phase| p.workload == place.workload.name && p.phase == place.phase;
+    pub(crate) fn at<'a>(&'a self, place: PhasePlace<'_>) -> Vec<&'a PhaseLine> {
+        let here = |p: &&PhaseLine| p.workload == place.workload.name && p.phase == place.phase;
         self.phases.iter().filter(here).collect()
     }
 
     /// Returns the lines of one contender at a place, one for each round.
-    pub(crate) fn lines<'a>(&'a self, place: Place<'_>, contender: &str) -> Vec<&'a Phase> {
+    pub(crate) fn lines<'a>(
+        &'a self,
+        place: PhasePlace<'_>,
+        contender: &str,
+    ) -> Vec<&'a PhaseLine> {
         self.at(place).into_iter().filter(|p| p.contender == contender).collect()
     }
 
     /// Returns whether a contender's reads at a place went through the page
     /// cache where they should not: no contender is compared with such reads.
-    pub(crate) fn is_buffered(&self, place: Place<'_>, contender: &str) -> bool {
+    pub(crate) fn is_buffered(&self, place: PhasePlace<'_>, contender: &str) -> bool {
         self.lines(place, contender).iter().any(|line| line.buffered)
     }
 
     /// Returns the number of rounds of a workload; the phases that run once,
     /// before the rounds, count as one if there are no others.
-    pub(crate) fn rounds(&self, workload: &Workload) -> usize {
+    pub(crate) fn rounds(&self, workload: &WorkloadLine) -> usize {
         let of = self.phases.iter().filter(|p| p.workload == workload.name).map(|p| p.round);
         let mut rounds: Vec<u32> = of.collect();
         if rounds.iter().any(|round| *round > 0) {
@@ -229,7 +233,7 @@ fn parse(line: &str) -> Result<Line, String> {
     serde_json::from_value(value).map_err(|e| format!("not a line of a run: {e}"))
 }
 
-fn check(head: &Head, phase: &Phase) -> Result<(), String> {
+fn check(head: &Head, phase: &PhaseLine) -> Result<(), String> {
     if !head.contenders.iter().any(|c| c.name == phase.contender) {
         return Err(format!("contender `{}` is not in the run's first line", phase.contender));
     }
@@ -262,7 +266,7 @@ impl Results {
                 continue;
             };
             let measured_alike =
-                |w: &Workload| (w.records, w.memory_bytes, w.direct_io, w.phases.clone());
+                |w: &WorkloadLine| (w.records, w.memory_bytes, w.direct_io, w.phases.clone());
             if measured_alike(known) != measured_alike(workload) {
                 return Err(format!(
                     "{file}: workload `{}` has other records, memory, I/O or phases than in an \
@@ -302,8 +306,9 @@ impl Results {
     }
 
     /// Adds phases; rounds that exist already become later rounds.
-    fn take_phases(&mut self, phases: Vec<Phase>) {
-        let key = |p: &Phase| (p.workload.clone(), p.phase.clone(), p.contender.clone(), p.round);
+    fn take_phases(&mut self, phases: Vec<PhaseLine>) {
+        let key =
+            |p: &PhaseLine| (p.workload.clone(), p.phase.clone(), p.contender.clone(), p.round);
         let known: BTreeSet<_> = self.phases.iter().map(key).collect();
         let mut shift: BTreeMap<String, u32> = BTreeMap::new();
         for phase in phases.iter().filter(|p| known.contains(&key(p))) {
@@ -357,7 +362,7 @@ impl Results {
     }
 
     /// Returns the contenders that have a line like this, in their order.
-    fn names_where(&self, like: impl Fn(&Phase) -> bool) -> Vec<&str> {
+    fn names_where(&self, like: impl Fn(&PhaseLine) -> bool) -> Vec<&str> {
         let has = |name: &str| self.phases.iter().any(|p| p.contender == name && like(p));
         self.contenders.iter().map(|c| c.name.as_str()).filter(|name| has(name)).collect()
     }
@@ -365,7 +370,7 @@ impl Results {
     /// Returns the mixes of reads and writes in which direct I/O was asked for
     /// in vain.
     fn buffered(&self) -> Vec<String> {
-        let at = |place: Place<'_>| {
+        let at = |place: PhasePlace<'_>| {
             let names = self.contenders.iter().map(|c| c.name.as_str());
             let names: Vec<&str> = names.filter(|name| self.is_buffered(place, name)).collect();
             (!names.is_empty()).then(|| {
@@ -385,14 +390,14 @@ impl Results {
     fn overrun(&self) -> Vec<String> {
         // Or all were served, but more than a fiftieth of the window after its
         // end.
-        let is_late = |p: &Phase| {
+        let is_late = |p: &PhaseLine| {
             let [late_s, seconds] = ["late_s", "seconds"].map(|name| p.figures.get(name).copied());
             late_s.zip(seconds).is_some_and(|(late, all)| late > (all - late) / 50.0 + 0.05)
         };
         let fell_behind =
-            |p: &Phase| p.figures.get("served_share").is_some_and(|s| *s < 0.99) || is_late(p);
-        let behind = |place: Place<'_>| {
-            let here = |p: &Phase| {
+            |p: &PhaseLine| p.figures.get("served_share").is_some_and(|s| *s < 0.99) || is_late(p);
+        let behind = |place: PhasePlace<'_>| {
+            let here = |p: &PhaseLine| {
                 p.workload == place.workload.name && p.phase == place.phase && fell_behind(p)
             };
             let names = self.names_where(here);

@@ -4,7 +4,9 @@
 //! Owns: the generator. Never does: appear outside tests.
 
 use crate::data::Draw;
-use crate::record::{Contender, End, Head, Latency, Line, Machine, Phase, Timeline, Workload};
+use crate::record::{
+    ContenderLine, End, Head, Latency, Line, Machine, PhaseLine, Timeline, WorkloadLine,
+};
 use std::collections::BTreeMap;
 
 /// Contenders of samples, the most usual first: (name, engine, speed).
@@ -78,7 +80,7 @@ impl Sample {
     }
 
     fn head(self) -> Head {
-        let contender = |(name, engine, _): &(&str, &str, f64)| Contender {
+        let contender = |(name, engine, _): &(&str, &str, f64)| ContenderLine {
             name: (*name).to_owned(),
             engine: (*engine).to_owned(),
             version: "1.2.3".to_owned(),
@@ -88,7 +90,7 @@ impl Sample {
             ),
             direct_io: *engine != "leveldb",
         };
-        let workload = |(name, title, phases): &Shape| Workload {
+        let workload = |(name, title, phases): &Shape| WorkloadLine {
             name: (*name).to_owned(),
             title: (*title).to_owned(),
             family: "sample".to_owned(),
@@ -126,7 +128,7 @@ impl Sample {
         (name, engine, speed): (&str, &str, f64),
         round: u32,
         seed: u64,
-    ) -> Phase {
+    ) -> PhaseLine {
         let mut draw = Draw::new(seed);
         // In scans this made-up Windrow is behind, in filters it is even.
         let speed = match (kind, engine) {
@@ -164,7 +166,7 @@ impl Sample {
         if workload.starts_with("ycsb-a") && phase != "load" {
             latencies.insert("put".to_owned(), latency(&mut draw, us * 0.2, ops / 2));
         }
-        Phase {
+        PhaseLine {
             workload: workload.to_owned(),
             phase: phase.to_owned(),
             contender: name.to_owned(),

@@ -5,11 +5,11 @@
 //!
 //! Owns: the layout. Never does: choose what is compared.
 
-use super::compare::{self, Ratio, Row};
+use super::compare::{self, ComparedRow, Ratio};
 use super::measure;
 use super::number::{number, spread, times_spread};
-use super::results::{Place, Results, Run};
-use crate::record::Workload;
+use super::results::{PhasePlace, Results, Run};
+use crate::record::WorkloadLine;
 use std::fmt::Write as _;
 
 /// Columns of a terminal.
@@ -42,7 +42,7 @@ pub(crate) fn tables(run: &Results) -> String {
     text
 }
 
-fn heading(run: &Results, workload: &Workload) -> String {
+fn heading(run: &Results, workload: &WorkloadLine) -> String {
     let rounds = run.rounds(workload);
     let title = &workload.title;
     let plural = if rounds == 1 { "" } else { "s" };
@@ -50,7 +50,7 @@ fn heading(run: &Results, workload: &Workload) -> String {
 }
 
 /// Returns a row for each measure, a column for each contender.
-fn wide(run: &Results, places: &[Place<'_>]) -> String {
+fn wide(run: &Results, places: &[PhasePlace<'_>]) -> String {
     let names: Vec<String> = run.contenders.iter().map(|c| c.name.clone()).collect();
     let head = |last: &str| {
         let first = ["phase".to_owned(), String::new()].into_iter();
@@ -86,7 +86,7 @@ fn wide(run: &Results, places: &[Place<'_>]) -> String {
 }
 
 /// Returns a block for each place, a row for each contender.
-fn tall(run: &Results, places: &[Place<'_>]) -> String {
+fn tall(run: &Results, places: &[PhasePlace<'_>]) -> String {
     let mut text = String::new();
     let subject = &run.contenders[compare::subject(run)].name;
     for &place in places {
@@ -189,7 +189,7 @@ fn closing(run: &Results) -> String {
 }
 
 /// Returns `windrow against the best peer: ahead in 3 of 5 measures, behind in 1, undecided in 1.`
-pub(crate) fn tally(subject: &str, rows: &[Row<'_>]) -> String {
+pub(crate) fn tally(subject: &str, rows: &[ComparedRow<'_>]) -> String {
     let (ahead, behind, undecided) = compare::tally(rows);
     let all = ahead + behind + undecided;
     format!(

@@ -7,7 +7,7 @@ use super::sample::{Sample, text};
 use super::svg::{Face, width};
 use super::*;
 use crate::args::ReportArgs;
-use crate::record::{End, Head, Line, Phase};
+use crate::record::{End, Head, Line, PhaseLine};
 use pictures::Picture;
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -46,7 +46,7 @@ fn head_of(lines: &mut [Line]) -> &mut Head {
     }
 }
 
-fn phases_of(lines: &mut [Line]) -> impl Iterator<Item = &mut Phase> {
+fn phases_of(lines: &mut [Line]) -> impl Iterator<Item = &mut PhaseLine> {
     lines.iter_mut().filter_map(|line| match line {
         Line::Phase(phase) => Some(&mut **phase),
         _ => None,
@@ -298,7 +298,8 @@ fn reads_through_the_page_cache_beat_nobody() {
     let row = compare::rows(&run).into_iter().find(|row| row.best.is_some()).unwrap();
     let (workload, phase) = (row.place.workload.name.clone(), row.place.phase.to_owned());
     let best = run.contenders[row.best.unwrap()].name.clone();
-    let there = |p: &&mut Phase| p.workload == workload && p.phase == phase && p.contender == best;
+    let there =
+        |p: &&mut PhaseLine| p.workload == workload && p.phase == phase && p.contender == best;
     phases_of(&mut lines).filter(there).for_each(|p| p.buffered = true);
     let run = read_lines(&lines);
     let rows = compare::rows(&run);
@@ -349,12 +350,12 @@ fn parts_join_in_any_cut() {
     let lines = Sample { contenders: 4, rounds: 4, scale: 1.0 }.lines();
     let whole = read_lines(&lines);
     let (head, end) = (lines[0].clone(), lines[lines.len() - 1].clone());
-    let part = |keep: &dyn Fn(&Phase) -> bool| {
+    let part = |keep: &dyn Fn(&PhaseLine) -> bool| {
         let kept = lines.iter().filter(|line| matches!(line, Line::Phase(p) if keep(p)));
         let part: Vec<Line> = [&head].into_iter().chain(kept).chain([&end]).cloned().collect();
         text(&part)
     };
-    let is_first = |phase: &Phase| phase.round <= 2;
+    let is_first = |phase: &PhaseLine| phase.round <= 2;
     let cuts: [[String; 2]; 3] = [
         [part(&|p| p.workload == "db_bench"), part(&|p| p.workload != "db_bench")],
         [part(&is_first), part(&|p| !is_first(p))],

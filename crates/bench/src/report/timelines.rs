@@ -9,10 +9,10 @@
 use super::axis::Linear;
 use super::measure::{self, Measure};
 use super::number::{number, round, time_us};
-use super::results::{Place, Results};
+use super::results::{PhasePlace, Results};
 use super::spread::Spread;
 use super::svg::{Anchor, Face, LINE, Svg, width};
-use crate::record::{Phase, Timeline};
+use crate::record::{PhaseLine, Timeline};
 
 /// Height of a strip, and of the line of words above it.
 const STRIP: f64 = 52.0;
@@ -27,7 +27,7 @@ const LEFT: f64 = 62.0;
 /// The rounds of one contender.
 struct Strip<'a> {
     contender: usize,
-    rounds: Vec<(&'a Phase, &'a Timeline)>,
+    rounds: Vec<(&'a PhaseLine, &'a Timeline)>,
     /// The round whose throughput is the median: it is drawn full.
     middle: usize,
 }
@@ -35,7 +35,7 @@ struct Strip<'a> {
 /// Draws the picture of a workload; `None` if no phase has a timeline.
 pub(crate) fn picture(
     run: &Results,
-    places: &[Place<'_>],
+    places: &[PhasePlace<'_>],
     title: &str,
     wide: f64,
 ) -> Option<String> {
@@ -53,14 +53,14 @@ pub(crate) fn picture(
     (y > 2.0 * LINE).then(|| svg.finish(y, title))
 }
 
-fn strips<'a>(run: &'a Results, place: Place<'a>) -> Vec<Strip<'a>> {
+fn strips<'a>(run: &'a Results, place: PhasePlace<'a>) -> Vec<Strip<'a>> {
     let mut strips = Vec::new();
     for (contender, known) in run.contenders.iter().enumerate() {
-        let timed = |phase: &'a Phase| {
+        let timed = |phase: &'a PhaseLine| {
             let timeline = phase.timeline.as_ref()?;
             (timeline.ops.len() >= STEPS_MIN && timeline.step_s > 0.0).then_some((phase, timeline))
         };
-        let rounds: Vec<(&Phase, &Timeline)> =
+        let rounds: Vec<(&PhaseLine, &Timeline)> =
             run.lines(place, &known.name).into_iter().filter_map(timed).collect();
         let throughput = Measure::figure("kops_per_s");
         let mut order: Vec<usize> = (0..rounds.len()).collect();
@@ -83,7 +83,7 @@ fn rates(timeline: &Timeline) -> Vec<f64> {
 fn draw_place(
     svg: &mut Svg,
     run: &Results,
-    place: Place<'_>,
+    place: PhasePlace<'_>,
     strips: &[Strip<'_>],
     (top, wide): (f64, f64),
 ) -> f64 {

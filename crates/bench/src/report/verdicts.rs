@@ -5,14 +5,14 @@
 
 use super::measure::Measure;
 use super::spread::Spread;
-use crate::record::Phase;
+use crate::record::PhaseLine;
 use crate::workload::{Claim, Goal, Workload};
 use std::fmt::Write as _;
 
 /// Returns the claims of these workloads and the results of a run; empty if there are none.
 pub(crate) fn verdicts<'a>(
     workloads: impl Iterator<Item = &'a Workload>,
-    phases: &[Phase],
+    phases: &[PhaseLine],
 ) -> String {
     let lines = lines(workloads, phases);
     if lines.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn verdicts<'a>(
 /// Returns for each claim its text, our figure, the paper's, and the verdict.
 pub(super) fn lines<'a>(
     workloads: impl Iterator<Item = &'a Workload>,
-    phases: &[Phase],
+    phases: &[PhaseLine],
 ) -> Vec<[String; 4]> {
     let of_goal = |workload: &'a Workload, goal: &'a Goal| {
         let lines = goal.ours.iter().filter_map(|ours| line(workload, goal, ours, phases));
@@ -42,7 +42,7 @@ pub(super) fn lines<'a>(
     workloads.flat_map(of_workload).collect()
 }
 
-fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[Phase]) -> Option<[String; 4]> {
+fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[PhaseLine]) -> Option<[String; 4]> {
     let claim = goal.claim()?;
     let name = match &goal.case {
         Some(case) => format!("{}: {case}", workload.file),
@@ -50,7 +50,8 @@ fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[Phase]) -> Optio
     };
     let measure = Measure::named(&goal.figure);
     let values = |who: &str| -> Vec<(u32, f64)> {
-        let here = |p: &&Phase| p.workload == name && p.phase == goal.phase && p.contender == who;
+        let here =
+            |p: &&PhaseLine| p.workload == name && p.phase == goal.phase && p.contender == who;
         let lines = phases.iter().filter(here);
         lines.filter_map(|p| Some((p.round, measure.value(p)?))).collect()
     };

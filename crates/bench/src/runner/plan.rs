@@ -6,7 +6,7 @@ use crate::workload::{Phase, Workload};
 
 /// One unit's place in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct UnitPlace {
     pub(super) contender: String,
     /// The round, from 1; 0 for the phases that run once, before all rounds.
     pub(super) round: u32,
@@ -22,7 +22,7 @@ pub(super) struct Place {
 /// Returns the phases that each contender runs once, then the rounds with
 /// contenders in turn: A B C, then C B A, so that none always runs on a machine
 /// that another has heated.
-pub(super) fn units(workload: &Workload, rounds: u32) -> Vec<Place> {
+pub(super) fn units(workload: &Workload, rounds: u32) -> Vec<UnitPlace> {
     let once = workload.once();
     let mut places = Vec::new();
     for round in 0..=rounds {
@@ -32,7 +32,7 @@ pub(super) fn units(workload: &Workload, rounds: u32) -> Vec<Place> {
             if round > 0 && round.is_multiple_of(2) {
                 order.reverse();
             }
-            places.extend(order.into_iter().map(|contender| Place {
+            places.extend(order.into_iter().map(|contender| UnitPlace {
                 contender: contender.name.clone(),
                 round,
                 phases,

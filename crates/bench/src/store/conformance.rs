@@ -8,7 +8,7 @@
 //! faults of the disk).
 
 use super::{Codec, Common, Engine, Result, Store, Sync, Write};
-use crate::data::{Data, Draw};
+use crate::data::{Draw, ValueMaker};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub fn check(engine: &Engine, dir: &Path, seed: u64) -> Result<()> {
         let fail = |why: String| format!("{}, {name}, seed {seed}: {why}", engine.name);
         let dir = dir.join(name.replace(' ', "-"));
         let run = || -> Result<()> {
-            let mut run = Run::open(engine, dir, common, seed)?;
+            let mut run = ConformanceRun::open(engine, dir, common, seed)?;
             for step in 0..STEPS {
                 run.step().map_err(|why| format!("step {step}: {why}"))?;
             }
@@ -143,7 +143,7 @@ fn setups(engine: &Engine) -> [(&'static str, Common); 2] {
 }
 
 /// A store and the contents that it should have.
-struct Run<'a> {
+struct ConformanceRun<'a> {
     engine: &'a Engine,
     dir: PathBuf,
     common: Common,
@@ -151,17 +151,31 @@ struct Run<'a> {
     store: Option<Box<dyn Store>>,
     spaces: Vec<Map>,
     draw: Draw,
-    data: Data,
+    data: ValueMaker,
     /// Point reads since it was opened.
     gets: u64,
 }
 
-impl Run<'_> {
-    fn open(engine: &Engine, dir: PathBuf, common: Common, seed: u64) -> Result<Run<'_>> {
+impl ConformanceRun<'_> {
+    fn open(
+        engine: &Engine,
+        dir: PathBuf,
+        common: Common,
+        seed: u64,
+    ) -> Result<ConformanceRun<'_>> {
         let spaces = vec![Map::new(); common.spaces as usize];
-        let data = Data::new(seed, VALUE_BYTES as usize);
+        let data = ValueMaker::new(seed, VALUE_BYTES as usize);
         let store = Some((engine.open)(&dir, &common)?);
-        Ok(Run { engine, dir, common, store, spaces, draw: Draw::new(seed), data, gets: 0 })
+        Ok(ConformanceRun {
+            engine,
+            dir,
+            common,
+            store,
+            spaces,
+            draw: Draw::new(seed),
+            data,
+            gets: 0,
+        })
     }
 
     fn store(&self) -> Result<&dyn Store> {
@@ -381,7 +395,7 @@ fn same_scan(
 }
 
 /// Runs one thread's writes and reads; returns the contents that its keys should have.
-fn client(store: &dyn Store, data: &Data, spaces: u32, number: u64) -> Result<Vec<Map>> {
+fn client(store: &dyn Store, data: &ValueMaker, spaces: u32, number: u64) -> Result<Vec<Map>> {
     let mut draw = Draw::new(number);
     let mut maps = vec![Map::new(); spaces as usize];
     let mut got = Vec::new();

@@ -3,7 +3,7 @@
 //! Owns: an engine's variant and settings under a name of their own, and whether Windrow takes
 //! them. Never does: open a store.
 
-use super::store::{Setting, Store, settings};
+use super::store::{Setting, StoreSettings, settings};
 use serde::Deserialize;
 
 /// An engine with the settings of a workload file, by its name in tables.
@@ -48,7 +48,7 @@ impl Contender {
     }
 
     /// Checks that the settings of a workload and its own go together.
-    pub(super) fn check(&self, store: &Store) -> Result<(), String> {
+    pub(super) fn check(&self, store: &StoreSettings) -> Result<(), String> {
         let wrong = |what: String| Err(format!("contender `{}`: {what}", self.name));
         let is_windrow = self.engine == "windrow";
         if is_windrow && !self.variant.is_empty() || !is_windrow && !self.policy.is_empty() {

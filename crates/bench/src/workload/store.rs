@@ -12,7 +12,7 @@ pub(crate) type Setting = (String, String);
 /// The settings of every store of the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Store {
+pub(crate) struct StoreSettings {
     pub(crate) memory_mib: u64,
     pub(crate) direct_io: bool,
     /// Settings in addition to those of the command line, which have
@@ -21,9 +21,9 @@ pub(crate) struct Store {
     pub(crate) settings: Vec<Setting>,
 }
 
-impl Default for Store {
-    fn default() -> Store {
-        Store { memory_mib: 192, direct_io: false, settings: Vec::new() }
+impl Default for StoreSettings {
+    fn default() -> StoreSettings {
+        StoreSettings { memory_mib: 192, direct_io: false, settings: Vec::new() }
     }
 }
 

@@ -177,7 +177,7 @@ fn fit_table(args: &LabArgs) -> Result<(String, Value)> {
             rows.push(row.map_err(|error| told(workload.name(), &error))?);
         }
     }
-    let of = |row: &fit::Row| {
+    let of = |row: &fit::FitRow| {
         let figures = fit::POLICIES.iter().zip(&row.figures);
         let figures =
             figures.map(|(name, f)| json!({ "policy": name, "figures": figures_json(f) }));
@@ -241,7 +241,7 @@ fn search_table(args: &LabArgs) -> Result<(String, Value)> {
             rows.push(row.map_err(|error| told(workload.name(), &error))?);
         }
     }
-    let of = |row: &search::Row| {
+    let of = |row: &search::SearchRow| {
         json!({
             "workload": row.workload.name(),
             "memtables": row.memtables,

@@ -115,7 +115,7 @@ impl<'a> Groups<'a> {
 pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
     #[cfg(feature = "import")]
     if let Some(from) = args.from {
-        return super::foreign::import(args, from, quiet);
+        return super::foreign_databases::import(args, from, quiet);
     }
     let layout = Layout::new(args.format, args.data.hex, &args.fields)?.with_crlf(args.crlf)?;
     store::check_keyspace_name(&args.data.keyspace)?;

@@ -5,7 +5,7 @@ mod backup;
 mod demo;
 mod dump;
 #[cfg(feature = "import")]
-mod foreign;
+mod foreign_databases;
 mod ingest;
 mod inspect;
 mod keyspaces;

@@ -199,7 +199,7 @@ pub(crate) fn clear(args: &ClearArgs) -> Result<()> {
 pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
     #[cfg(feature = "import")]
     if let (Some(to), Some(dir)) = (args.to, &args.dir) {
-        return super::foreign::export(args, to, dir, quiet);
+        return super::foreign_databases::export(args, to, dir, quiet);
     }
     let layout = Layout::new(args.format, args.data.hex, &args.fields)?.for_output()?;
     store::with(&args.open, Access::Read, |db| {

@@ -13,7 +13,7 @@ use crate::args::TopArgs;
 use crate::failure::{Failure, Result};
 use crate::human::{Paint, Stopwatch};
 use crate::{stop, store};
-use frame::Source;
+use frame::WatchedProcess;
 use reading::{Reading, Span};
 use screen::{Key, Screen};
 use std::io::{self, Write};
@@ -111,7 +111,7 @@ impl Shown {
     fn lines(&self, database: &str, is_paused: bool) -> Vec<String> {
         let now_ms = windrow::env::Env::os(1).clock.wall_ms();
         let age = Duration::from_millis(now_ms.saturating_sub(self.written_ms));
-        let source = Source { database, process: self.process, age, is_paused };
+        let source = WatchedProcess { database, process: self.process, age, is_paused };
         frame::lines(&source, &Span::new(self.before.as_ref(), &self.now), Paint::stdout())
     }
 }

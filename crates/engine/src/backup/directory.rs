@@ -11,7 +11,7 @@ use windrow_base::{Error, ErrorKind, Result, unless_mutant};
 use windrow_env::Env;
 use windrow_env::fs::{FileLock, LockMode, ReadFile, ReadOptions, WriteOptions};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use windrow_store::host::place::enter;
+use windrow_store::host::database_directory::enter;
 
 const LOCK: &str = "LOCK";
 

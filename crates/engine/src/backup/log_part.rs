@@ -3,7 +3,7 @@
 //! Objects of some mebibytes, each of batches with their lengths. A restore writes them to a log of
 //! the copy's own, as a follower's checkpoint does (`log_copy.rs`).
 //!
-//! Owns: these objects. Never does: judge a log (`log/chain.rs` of recover does).
+//! Owns: these objects. Never does: judge a log (`log/seq_chain.rs` of recover does).
 
 use super::names;
 use super::pace::Pace;

@@ -6,7 +6,7 @@ use super::sum::Sum;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::{Error, FileNumber, FileUid, Result, unless_mutant};
 use windrow_env::checksum::crc32c;
-use windrow_store::manifest::record::Record;
+use windrow_store::manifest::record::ManifestRecord;
 
 const MAGIC: &[u8; 8] = b"WINDROWB";
 const VERSION: u64 = 1;
@@ -50,7 +50,7 @@ pub(super) struct Contents {
     pub(super) log: Vec<Sum>,
     pub(super) tables: Vec<BackedUpTable>,
     /// All that the manifest says.
-    pub(super) manifest: Record,
+    pub(super) manifest: ManifestRecord,
 }
 
 impl Contents {
@@ -142,7 +142,7 @@ fn decode_body(decoder: &mut Decoder<'_>) -> Result<Contents> {
         let (number, uid) = (decoder.varint()?, decoder.varint()?);
         tables.push(BackedUpTable { number, uid, sum: sum(decoder)? });
     }
-    let manifest = Record::decode(decoder.slice()?)?;
+    let manifest = ManifestRecord::decode(decoder.slice()?)?;
     Ok(Contents {
         number,
         made_ms,

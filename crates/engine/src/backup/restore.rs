@@ -15,7 +15,7 @@ use windrow_base::Result;
 use windrow_env::Env;
 use windrow_env::fs::WriteFile;
 use windrow_format::names as files;
-use windrow_store::manifest::record::{Field, Record};
+use windrow_store::manifest::record::{Field, ManifestRecord};
 use windrow_store::write::segments::EMPTY_BYTES;
 
 /// Makes a database of the backup of this number, or of the newest one, in a directory that is empty
@@ -83,7 +83,10 @@ fn fill(target: &dyn BackupTarget, contents: &Contents, copy: &mut Copy) -> Resu
     let mut batches = LogCopy::new(&wal);
     log_part::read(target, *number, parts, &mut |payload| batches.append(payload))?;
     let bytes = batches.finish()?;
-    log.append(&Record(vec![wal.added(), Field::WalSynced { number: numbers.wal, bytes }]))?;
+    log.append(&ManifestRecord(vec![
+        wal.added(),
+        Field::WalSynced { number: numbers.wal, bytes },
+    ]))?;
     copy.end_manifest(log, numbers.manifest, *database_uid)
 }
 

@@ -8,7 +8,7 @@
 //! the directory (`readers.rs`) that says from which record of the manifest on they are.
 //!
 //! Nothing is written but the lease. `manifest_tail` and `log_tail` read what was
-//! appended since (`log/tail.rs`).
+//! appended since (`log/growing_log.rs`).
 //!
 //! Owns: the order of a refresh, and the list of moments that are in use.
 
@@ -30,15 +30,15 @@ use windrow_read::fork::refuse_forked;
 use windrow_read::lock_ranks;
 use windrow_read::options::Options;
 use windrow_recover::database::Database;
-use windrow_recover::found::manifest_tail::ManifestTail;
-use windrow_recover::found::remains::refuse_foreign;
-use windrow_recover::found::{Found, refuse_newer};
-use windrow_recover::log::log_tail::{Known, LogTail, Read};
+use windrow_recover::discovery::manifest_tail::ManifestTail;
+use windrow_recover::discovery::remains::refuse_foreign;
+use windrow_recover::discovery::{FoundManifest, refuse_newer};
+use windrow_recover::log::log_tail::{KnownManifest, LogTail, Read};
 use windrow_recover::open::assemble::{Sharing, assemble, show};
 use windrow_recover::open::missing_or_remains;
 use windrow_skiplist::ChunkPool;
+use windrow_store::host::database_directory::{DatabaseDirectory, enter};
 use windrow_store::host::listing::Listing;
-use windrow_store::host::place::{Place, enter};
 use windrow_store::host::readers::{LOST, ReaderLease};
 
 /// How often the manifest is read again, where a log is ahead of it.
@@ -83,10 +83,10 @@ const TRIES: u32 = 8;
 /// ```
 #[derive(Clone)]
 pub struct Follower {
-    inner: Arc<Inner>,
+    inner: Arc<FollowerInner>,
 }
 
-struct Inner {
+struct FollowerInner {
     env: Env,
     dir: PathBuf,
     options: Options,
@@ -106,12 +106,12 @@ struct Following {
     lease: Arc<Mutex<ReaderLease>>,
     /// Which moments may be in use, and how much of the manifest was read for each.
     moments: Vec<(Weak<Database>, Length)>,
-    shown: Shown,
+    shown: ShownUpTo,
 }
 
 /// How far what was shown last went.
 #[derive(Clone, Copy, Default)]
-struct Shown {
+struct ShownUpTo {
     /// Its last sequence number.
     seq: SeqNo,
     /// The last one that was in tables for sure.
@@ -119,16 +119,16 @@ struct Shown {
     manifest: FileNumber,
 }
 
-impl Shown {
-    fn of(manifest: &ManifestTail, logs: &LogTail) -> Shown {
+impl ShownUpTo {
+    fn of(manifest: &ManifestTail, logs: &LogTail) -> ShownUpTo {
         let (seq, number) = (logs.last_seq(), manifest.length().number);
-        Shown { seq, stored_seq: manifest.surely_stored_seq(), manifest: number }
+        ShownUpTo { seq, stored_seq: manifest.surely_stored_seq(), manifest: number }
     }
 
     /// Whether the same database can have come to `next` since. A resume drops writes and ingestions
     /// that failed, and whose records reached log or manifest all the same: it begins a later
     /// manifest, and everything that was in tables stays.
-    fn leads_to(self, next: Shown) -> bool {
+    fn leads_to(self, next: ShownUpTo) -> bool {
         let is_resumed = self.manifest < next.manifest && self.stored_seq <= next.seq;
         self.seq <= next.seq || is_resumed
     }
@@ -175,14 +175,14 @@ impl Follower {
         refuse_foreign(&env, &dir)?;
         let lease = Arc::new(Mutex::new(lock_ranks::READER_LEASE, ReaderLease::take(&env, &dir)?));
         let mut following =
-            Following { read: None, lease, moments: Vec::new(), shown: Shown::default() };
-        let ground = Ground { env: &env, dir: &dir, options: &options };
+            Following { read: None, lease, moments: Vec::new(), shown: ShownUpTo::default() };
+        let ground = FollowerSetup { env: &env, dir: &dir, options: &options };
         let shown = following.refresh(&ground, None)?.expect("nothing was shown before");
         let (fs, lease) = (env.fs.clone(), following.lease.clone());
         let tables = &shown.database().caches.tables;
         tables.ask_of_absence(Box::new(move || lease.lock().loss(&*fs)));
         following.let_go(&ground)?;
-        let inner = Inner {
+        let inner = FollowerInner {
             env,
             dir,
             options,
@@ -208,13 +208,13 @@ impl Follower {
     /// `InvalidArgument` if the directory has another database by now; `Io`; `Closed` in a child
     /// made by `fork`. [`Follower::db`] goes on to show what it did, and a later refresh may succeed.
     pub fn refresh(&self) -> Result<bool> {
-        let Inner { env, dir, options, process, following, shown, .. } = &*self.inner;
+        let FollowerInner { env, dir, options, process, following, shown, .. } = &*self.inner;
         if !process.is_this() {
             return Err(windrow_read::fork::forked(process));
         }
         let mut following = following.lock();
         let before = shown.lock().clone();
-        let ground = Ground { env, dir, options };
+        let ground = FollowerSetup { env, dir, options };
         let refreshed = following.refresh(&ground, Some(&before))?;
         let is_another = refreshed.is_some();
         if let Some(db) = refreshed {
@@ -289,7 +289,7 @@ impl Follower {
 
     /// Copies what the last refresh has read, whose files stay until then.
     fn copy<T>(&self, what: &str, copy: impl FnOnce(Followed<'_>) -> Result<T>) -> Result<T> {
-        let Inner { env, dir: source, process, following, .. } = &*self.inner;
+        let FollowerInner { env, dir: source, process, following, .. } = &*self.inner;
         if !process.is_this() {
             return Err(windrow_read::fork::forked(process));
         }
@@ -344,7 +344,7 @@ fn check_copy(dir: &Path, options: &Options, last_seq: SeqNo) -> Result<()> {
 }
 
 /// What a follower is opened on.
-struct Ground<'a> {
+struct FollowerSetup<'a> {
     env: &'a Env,
     dir: &'a Path,
     options: &'a Options,
@@ -353,7 +353,7 @@ struct Ground<'a> {
 impl Following {
     /// Reads on, and makes a moment of what is there; `None` where nothing has changed since
     /// the one before. Begins again where the writer has taken the lease away.
-    fn refresh(&mut self, ground: &Ground<'_>, before: Option<&Db>) -> Result<Option<Db>> {
+    fn refresh(&mut self, ground: &FollowerSetup<'_>, before: Option<&Db>) -> Result<Option<Db>> {
         for _ in 0..TRIES {
             if self.lease.lock().is_lost(&*ground.env.fs)? {
                 self.begin_again(ground)?;
@@ -369,13 +369,17 @@ impl Following {
     }
 
     /// Takes another lease. Nothing is kept for the moments of before, nor of use that was read.
-    fn begin_again(&mut self, ground: &Ground<'_>) -> Result<()> {
+    fn begin_again(&mut self, ground: &FollowerSetup<'_>) -> Result<()> {
         self.lease.lock().renew(ground.env, ground.dir)?;
         (self.read, self.moments) = (None, Vec::new());
         Ok(())
     }
 
-    fn read_moment(&mut self, ground: &Ground<'_>, before: Option<&Db>) -> Result<Option<Db>> {
+    fn read_moment(
+        &mut self,
+        ground: &FollowerSetup<'_>,
+        before: Option<&Db>,
+    ) -> Result<Option<Db>> {
         let (length, seq) = match &self.read {
             Some((manifest, logs)) => (manifest.length(), logs.last_seq()),
             None => (Length::default(), 0),
@@ -386,7 +390,7 @@ impl Following {
             self.read = Some((manifest, logs));
             return Ok(None);
         }
-        let next = Shown::of(&manifest, &logs);
+        let next = ShownUpTo::of(&manifest, &logs);
         if !self.shown.leads_to(next) {
             return Err(Error::invalid(format!(
                 "the database in {} ends at write {}, where it went on to {} before: \
@@ -407,8 +411,8 @@ impl Following {
 
     /// The manifest and the logs as they are now: the logs at least up to what the manifest
     /// says is in tables.
-    fn read_on(&mut self, ground: &Ground<'_>) -> Result<(ManifestTail, LogTail)> {
-        let Ground { env, dir, options } = ground;
+    fn read_on(&mut self, ground: &FollowerSetup<'_>) -> Result<(ManifestTail, LogTail)> {
+        let FollowerSetup { env, dir, options } = ground;
         let components = &options.components;
         let mut promised = Length::default();
         for tries in 1..=TRIES {
@@ -424,7 +428,7 @@ impl Following {
                     (manifest, logs)
                 }
             };
-            let known = Known { state: &manifest.state, length: manifest.length() };
+            let known = KnownManifest { state: &manifest.state, length: manifest.length() };
             manifest.check_length(dir, promised)?;
             let read = logs.go_on(env, dir, known)?;
             let is_read = match read {
@@ -450,7 +454,7 @@ impl Following {
     }
 
     /// Says in the lease what no moment needs that is in use.
-    fn let_go(&mut self, ground: &Ground<'_>) -> Result<()> {
+    fn let_go(&mut self, ground: &FollowerSetup<'_>) -> Result<()> {
         self.moments.retain(|(moment, _)| moment.strong_count() > 0);
         match self.moments.iter().map(|(_, length)| *length).min() {
             Some(length) => self.lease.lock().let_go_before(length),
@@ -462,23 +466,23 @@ impl Following {
 
 /// The database as the manifest and the logs say it is.
 fn moment(
-    ground: &Ground<'_>,
+    ground: &FollowerSetup<'_>,
     (manifest, logs): (&ManifestTail, &LogTail),
     before: Option<&Database>,
 ) -> Result<Arc<Database>> {
-    let Ground { env, dir, options } = ground;
+    let FollowerSetup { env, dir, options } = ground;
     let policy = Policy::parse(&options.settings.preset)
         .map_err(|error| error.context("setting `preset`"))?;
     let mut state = manifest.state.clone();
     state.last_seq = state.last_seq.max(logs.last_seq());
-    let found = Found {
+    let found = FoundManifest {
         state,
         database_uid: manifest.database_uid(),
         manifest: None,
         left_out: manifest.left_out.records(),
         current: None,
     };
-    let place = Place::unlocked(env, dir);
+    let place = DatabaseDirectory::unlocked(env, dir);
     let listing = Listing::default();
     let env = Env::clone(env);
     let sharing = Sharing::Moments(before);
@@ -493,8 +497,8 @@ mod tests {
 
     #[test]
     fn a_database_ends_earlier_behind_a_later_manifest_only() {
-        let shown = Shown { seq: 100, stored_seq: 60, manifest: 7 };
-        let next = |seq, manifest| Shown { seq, stored_seq: 60, manifest };
+        let shown = ShownUpTo { seq: 100, stored_seq: 60, manifest: 7 };
+        let next = |seq, manifest| ShownUpTo { seq, stored_seq: 60, manifest };
         assert!(shown.leads_to(next(100, 7)) && shown.leads_to(next(130, 3)));
         assert!(shown.leads_to(next(60, 8)), "resumed: all that was in tables is there");
         assert!(!shown.leads_to(next(59, 8)), "something is missing that was in a table");

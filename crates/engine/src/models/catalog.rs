@@ -2,11 +2,11 @@
 //!
 //! Owns: these models. Never does: edit the manifest by itself.
 
-use super::{OF_MANY, OF_TWO, World, model_of_database};
+use super::{ModelWorld, OF_MANY, OF_TWO, model_of_database};
 use windrow_base::ErrorKind;
 
 /// Bytes of memtables that are in no table.
-fn unflushed_bytes(world: &World) -> usize {
+fn unflushed_bytes(world: &ModelWorld) -> usize {
     world.segments().queue.lock().unflushed.bytes()
 }
 

@@ -2,17 +2,17 @@
 //!
 //! Owns: these models. Never does: call an owner but through the database.
 
-use super::{OF_MANY, OF_TWO, World, model_of_database, open_at};
+use super::{ModelWorld, OF_MANY, OF_TWO, model_of_database, open_at};
 use crate::{Batch, WriteSync};
 use windrow_base::{Error, ErrorKind, Result};
 
 /// Turns writing off by a cause that can go away.
-fn turn_off(world: &World) {
+fn turn_off(world: &ModelWorld) {
     let refused = Error::new(ErrorKind::NoSpace, "the device is full");
     world.database().set_background_error(&refused);
 }
 
-fn put(world: &World, key: &str) -> Result<()> {
+fn put(world: &ModelWorld, key: &str) -> Result<()> {
     world.db.put(key, key)
 }
 

@@ -1,22 +1,23 @@
-//! Models of the installs of jobs, under readers ([`windrow_store::jobs::Jobs`], trees, cleanup).
+//! Models of the installs of jobs, under readers ([`windrow_store::jobs::JobContext`], trees,
+//! cleanup).
 //!
 //! Owns: these models. Never does: merge tables: an edit replaces the result of a merge.
 
-use super::{OF_TWO, World, model_of_database};
+use super::{ModelWorld, OF_TWO, model_of_database};
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
 use std::sync::Arc;
 use windrow_base::KeyspaceId;
 use windrow_plan::tree::{Edit, Version};
-use windrow_read::snapshots::DroppedEntries;
+use windrow_read::snapshot_list::DroppedEntries;
 use windrow_store::jobs::Installed;
 use windrow_store::tree::Tree;
 
-fn tree(world: &World) -> Arc<Tree> {
+fn tree(world: &ModelWorld) -> Arc<Tree> {
     world.database().tree(KeyspaceId::DEFAULT).expect("the default keyspace")
 }
 
 /// Flushes the memtables to a table.
-fn flush(world: &World) {
+fn flush(world: &ModelWorld) {
     world.db.flush().expect("flush");
 }
 

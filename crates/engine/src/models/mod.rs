@@ -20,8 +20,8 @@
 //! | `WalSync` | WAL_SYNC | `wal_sync.rs` | all |
 //! | `Pipeline`, `Pace` | FLUSH_RETRY | `schedule.rs` | `keyspaces.rs` |
 //! | `MemTombstones` | MEM_TOMBSTONES | `tombstones.rs` | `reading.rs`: a deleted range |
-//! | `Jobs`, `Tree`, `Cleanup`, `Place` | VIEW, CLEANUP_WAITING, CLEANUP_KEPT, PLACE | `jobs.rs` | all |
-//! | `Scheduler`, `Due`, `RetryTimer` | TREE_WORK, PACING, DUE_MERGES, DUE_LOADS | `schedule.rs` | `keyspaces.rs`, `reading.rs` |
+//! | `JobContext`, `Tree`, `Cleanup`, `DatabaseDirectory` | VIEW, CLEANUP_WAITING, CLEANUP_KEPT, PLACE | `jobs.rs` | all |
+//! | `Scheduler`, `ChangedKeyspaces`, `RetryTimer` | TREE_WORK, PACING, DUE_MERGES, DUE_LOADS | `schedule.rs` | `keyspaces.rs`, `reading.rs` |
 //! | merges: ledger | FILTER_LEDGER | `merges.rs` | `keyspaces.rs`, `reading.rs` |
 //! | merges: heat, chains | HOT_MAP, CHAINS | none: one step under one lock | `keyspaces.rs`, `reading.rs` |
 //! | `TableCache` | TABLE_HANDLES; by shuttle TABLE_OPENING, TABLE_CLOCK | `caches.rs` | `reading.rs` |
@@ -74,17 +74,17 @@ fn model(switches: usize, body: impl Fn() + Send + Sync + 'static) {
 }
 
 /// An open database in memory.
-struct World {
+struct ModelWorld {
     db: Db,
     handles: Handles,
 }
 
-impl World {
+impl ModelWorld {
     /// Small: under loom each idle chunk of memory is a value to follow. A first write has made the
     /// memtable's list, since loom does not see how that is made (`OnceLock`).
-    fn open() -> Arc<World> {
+    fn open() -> Arc<ModelWorld> {
         let (_, handles) = env(1);
-        let world = World { db: open(&handles), handles };
+        let world = ModelWorld { db: open(&handles), handles };
         world.db.put("0", "0").expect("put");
         Arc::new(world)
     }
@@ -109,15 +109,15 @@ impl World {
 
     /// Begins a thread of the model.
     fn spawn<T: Send + 'static>(
-        self: &Arc<World>,
-        work: impl FnOnce(&World) -> T + Send + 'static,
+        self: &Arc<ModelWorld>,
+        work: impl FnOnce(&ModelWorld) -> T + Send + 'static,
     ) -> JoinHandle<T> {
         let world = self.clone();
         Builder::new().stack_size(STACK_WORDS).spawn(move || work(&world)).expect("a thread")
     }
 }
 
-impl Drop for World {
+impl Drop for ModelWorld {
     /// Nothing of a run is needed after it. A close that flushes would take half of its time.
     fn drop(&mut self) {
         self.handles.fs.halt();
@@ -138,8 +138,8 @@ fn open_at(dir: &str, handles: &Handles) -> Db {
 }
 
 /// A model of an open database.
-fn model_of_database(switches: usize, body: impl Fn(&Arc<World>) + Send + Sync + 'static) {
-    model(switches, move || body(&World::open()));
+fn model_of_database(switches: usize, body: impl Fn(&Arc<ModelWorld>) + Send + Sync + 'static) {
+    model(switches, move || body(&ModelWorld::open()));
 }
 
 /// The canary of lock ranks. The models check them as well.

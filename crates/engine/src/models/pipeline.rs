@@ -3,17 +3,17 @@
 //!
 //! Owns: these models. Never does: sync a log of its own (`wal_sync.rs`).
 
-use super::{OF_MANY, OF_TWO, World, model_of_database, open};
+use super::{ModelWorld, OF_MANY, OF_TWO, model_of_database, open};
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
 use windrow_read::options::WriteSync;
 
-fn put(world: &World, key: &str) -> Result<()> {
+fn put(world: &ModelWorld, key: &str) -> Result<()> {
     world.db.put(key, key)
 }
 
 /// Checks that the visible ones of two writes since `before` are there. Returns how many are there.
-fn read(world: &World, before: u64) -> u64 {
+fn read(world: &ModelWorld, before: u64) -> u64 {
     let visible = world.database().pipeline.visible() - before;
     let there = u64::from(world.has("a")) + u64::from(world.has("b"));
     assert!(visible <= there, "visible, and not there");

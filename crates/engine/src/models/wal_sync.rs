@@ -3,7 +3,7 @@
 //!
 //! Owns: these models, and their log (`Device`). Never does: sync a real file.
 
-use super::{OF_TWO, World, model_of_database};
+use super::{ModelWorld, OF_TWO, model_of_database};
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn wal(number: FileNumber, device: &Arc<Device>) -> Arc<Wal> {
 }
 
 /// Goes on in log `number` on this device.
-fn go_on(world: &World, number: FileNumber, device: &Arc<Device>) {
+fn go_on(world: &ModelWorld, number: FileNumber, device: &Arc<Device>) {
     let segments = world.segments();
     let mut queue = segments.queue.lock();
     queue.spare = Some(wal(number, device));
@@ -83,7 +83,7 @@ fn go_on(world: &World, number: FileNumber, device: &Arc<Device>) {
 fn model_of_log(
     switches: usize,
     device: impl Fn() -> Device + Send + Sync + 'static,
-    body: impl Fn(&Arc<World>, &Arc<Device>) + Send + Sync + 'static,
+    body: impl Fn(&Arc<ModelWorld>, &Arc<Device>) + Send + Sync + 'static,
 ) {
     model_of_database(switches, move |world| {
         let device = Arc::new(device());
@@ -94,14 +94,14 @@ fn model_of_log(
     });
 }
 
-fn put(world: &World, key: &str, sync: WriteSync) -> Result<()> {
+fn put(world: &ModelWorld, key: &str, sync: WriteSync) -> Result<()> {
     world.db.put_with(key, key, sync)
 }
 
 #[test]
 fn what_is_acknowledged_with_sync_is_on_the_device() {
     model_of_log(OF_TWO, Device::default, |world, device| {
-        let write = |world: &World, device: &Device, key| {
+        let write = |world: &ModelWorld, device: &Device, key| {
             put(world, key, WriteSync::Yes).expect("put");
             assert!(device.holds(key), "acknowledged, and not on the device");
         };
@@ -185,7 +185,7 @@ fn a_sync_that_panics_fails_who_waits_for_it() {
         put(world, "<a>", WriteSync::No).expect("put");
         // The leader panics, and the other is neither left waiting nor told that the bytes are
         // durable.
-        let sync = |world: &World| catch_unwind(AssertUnwindSafe(|| world.db.sync()));
+        let sync = |world: &ModelWorld| catch_unwind(AssertUnwindSafe(|| world.db.sync()));
         let other = world.spawn(sync);
         let done = [sync(world), other.join().unwrap()];
         assert_eq!(done.iter().filter(|one| one.is_err()).count(), 1, "one sync, one panic");

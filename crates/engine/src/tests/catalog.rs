@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windrow_plan::tree::Edit;
 use windrow_plan::tree::{File, Part};
 use windrow_store::catalog::install::TreeEdit;
-use windrow_store::manifest::record::{Field, Record};
+use windrow_store::manifest::record::{Field, ManifestRecord};
 
 #[test]
 fn a_table_of_a_number_to_come_is_refused() {
@@ -44,7 +44,7 @@ fn current_names_no_manifest_that_is_not_durable() {
     let mut locked = catalog.lock();
     let log = locked.log_mut().unwrap();
     catalog.put_in_force(log).unwrap();
-    log.append_unsynced(&Record(vec![Field::NextKeyspace(1)])).unwrap();
+    log.append_unsynced(&ManifestRecord(vec![Field::NextKeyspace(1)])).unwrap();
     let error = catalog.put_in_force(log).unwrap_err();
     assert!(error.message().contains("(R1): CURRENT would name"), "{error}");
 }

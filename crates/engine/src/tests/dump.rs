@@ -4,8 +4,8 @@ use crate::{Db, Options};
 use std::path::Path;
 use windrow_env::testing;
 use windrow_format::names;
+use windrow_recover::discovery::read_current;
 use windrow_recover::dump::*;
-use windrow_recover::found::read_current;
 
 /// A writer begins another manifest and removes the one that the reader will open.
 #[test]

@@ -8,7 +8,7 @@ use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_plan::axes::Sample;
 use windrow_plan::tree::Edit;
 use windrow_plan::tree::Version;
-use windrow_plan::{Policy, Settings};
+use windrow_plan::{PlanSettings, Policy};
 use windrow_read::memtable::Memtable;
 use windrow_skiplist::ChunkPool;
 use windrow_store::tree::flush_sample::*;
@@ -21,8 +21,8 @@ fn memtable(keys: impl Iterator<Item = u32>) -> Memtable {
     memtable
 }
 
-fn sizes() -> Settings {
-    Settings { memtable_bytes: 100 << 10, file_bytes: 12 << 10, ..Settings::default() }
+fn sizes() -> PlanSettings {
+    PlanSettings { memtable_bytes: 100 << 10, file_bytes: 12 << 10, ..PlanSettings::default() }
 }
 
 /// Two memtables with different keys, flushed at once, were cut at different places.

@@ -32,15 +32,15 @@ impl CompactionFilter for TakesSome {
 }
 
 /// A cursor and all entries that it must see.
-struct Kept {
+struct KeptCursor {
     cursor: Cursor,
     expected: Entries,
 }
 
-impl Kept {
+impl KeptCursor {
     /// Walks at random, and compares every position with the expected one.
     fn walk(&mut self, rng: &mut Rng, steps: u64, label: &str) {
-        let Kept { cursor, expected } = self;
+        let KeptCursor { cursor, expected } = self;
         let mut at: Option<usize> = None;
         for step in 0..steps {
             let key = name(rng.below(KEYS + 1));
@@ -61,16 +61,16 @@ impl Kept {
     }
 }
 
-struct World {
+struct GapWorld {
     handles: Handles,
     db: Db,
     spaces: [Keyspace; 2],
     snapshots: Vec<(Snapshot, Entries)>,
-    kept: Vec<Kept>,
+    kept: Vec<KeptCursor>,
 }
 
-impl World {
-    fn new(seed: u64) -> World {
+impl GapWorld {
+    fn new(seed: u64) -> GapWorld {
         let (env, handles) = env(seed);
         let mut options = Options::default();
         options.components.env = Some(env);
@@ -81,7 +81,7 @@ impl World {
             let options = KeyspaceOptions { merge_operator: append, ..Default::default() };
             db.keyspace_with(name, options).unwrap()
         });
-        World { handles, db, spaces, snapshots: Vec::new(), kept: Vec::new() }
+        GapWorld { handles, db, spaces, snapshots: Vec::new(), kept: Vec::new() }
     }
 
     /// The entries that gets find now, or in a snapshot.
@@ -138,7 +138,7 @@ impl World {
                 let space = rng.below(2) as usize;
                 let expected = self.found(space, None);
                 let cursor = self.spaces[space].cursor(ReadOptions::default());
-                self.kept.push(Kept { cursor, expected });
+                self.kept.push(KeptCursor { cursor, expected });
                 if self.kept.len() > 3 {
                     self.kept.remove(rng.below(4) as usize);
                 }
@@ -153,7 +153,7 @@ impl World {
                 let (snapshot, expected) = &self.snapshots[0];
                 let cursor = self.spaces[0].cursor_at(snapshot);
                 let expected = expected.clone();
-                Kept { cursor, expected }.walk(rng, 8, &format!("{label}, a snapshot"));
+                KeptCursor { cursor, expected }.walk(rng, 8, &format!("{label}, a snapshot"));
             }
             1 if !self.kept.is_empty() => {
                 let at = rng.below(self.kept.len() as u64) as usize;
@@ -168,7 +168,7 @@ impl World {
                 expected.retain(|(key, _)| upper.as_ref().is_none_or(|upper| key < upper));
                 let options = ReadOptions { lower, upper, ..ReadOptions::default() };
                 let cursor = self.spaces[space].cursor(options);
-                Kept { cursor, expected }.walk(rng, 8, &format!("{label}, now"));
+                KeptCursor { cursor, expected }.walk(rng, 8, &format!("{label}, now"));
             }
         }
     }
@@ -182,7 +182,7 @@ fn swap<A, B>((a, b): (A, B)) -> (B, A) {
 fn scans_with_gaps_find_what_gets_find() {
     let mut skipped = 0;
     for seed in 0..40 {
-        let (mut rng, mut world) = (Rng::new(seed), World::new(seed));
+        let (mut rng, mut world) = (Rng::new(seed), GapWorld::new(seed));
         for step in 0..400 {
             world.step(&mut rng);
             world.check(&mut rng, &format!("seed {seed}, step {step}"));

@@ -4,7 +4,6 @@
 //!
 //! Owns: the list of these files. Never does: test a file of this crate.
 
-mod at_rest;
 mod batch;
 #[cfg(not(any(loom, shuttle)))]
 mod catalog;
@@ -13,13 +12,16 @@ mod close;
 mod commit;
 mod compact;
 mod database;
+mod database_directory;
 mod dump;
+mod failure_policy;
 mod flush;
 mod flush_sample;
-#[cfg(not(any(loom, shuttle)))]
-mod for_reads;
 mod gaps;
-mod place;
+mod keyspace_changes;
+mod keyspace_list;
+#[cfg(not(any(loom, shuttle)))]
+mod read_triggered_merges;
 mod reserve;
 mod resume;
 mod schedule;
@@ -29,11 +31,9 @@ mod segments;
 mod start;
 #[cfg(not(any(loom, shuttle)))]
 mod stats_file;
-mod stored;
-mod trees;
-mod trouble;
-mod unflushed;
-mod upkeep;
+mod stored_settings;
+mod tables_at_rest;
+mod unflushed_writes;
 mod verify;
 #[cfg(not(any(loom, shuttle)))]
 mod writer;

@@ -66,7 +66,7 @@ fn what_waited_for_room_does_not_keep_waiters_from_waiting() {
     let (db, spaces, _handles) = open();
     deepen(&spaces[0], 4);
     let work = &spaces[0].tree.work;
-    work.lock().notes().attempt = windrow_store::host::shortage::Attempt::held();
+    work.lock().notes().attempt = windrow_store::host::shortage::OversizedMerge::held();
     assert!(db.database().scheduler.stuck_work().is_some());
     db.wait_idle().unwrap();
     let running = &db.database().workers.merges_running;

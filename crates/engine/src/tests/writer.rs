@@ -8,7 +8,7 @@ use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::Cutter;
 use windrow_read::options::Options;
-use windrow_store::merge::dropping::Sink;
+use windrow_store::merge::dropper::Sink;
 use windrow_store::merge::filters::OutputFilters;
 use windrow_store::merge::writer::*;
 use windrow_store::tree::Tree;

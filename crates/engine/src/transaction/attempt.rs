@@ -3,7 +3,7 @@
 //!
 //! Owns: the loop, and these operations of [`Db`]. Never does: the steps of a transaction.
 
-use super::conditional::{Conditions, write_if};
+use super::conditional_writes::{Conditions, write_if};
 use super::retry::retry;
 use super::{Transaction, TransactionOptions};
 use crate::db::Db;

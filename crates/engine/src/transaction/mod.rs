@@ -2,39 +2,39 @@
 //! they happened at one moment, or not at all.
 //!
 //! Optimistic: a transaction reads a snapshot, with its own writes over it, and keeps the set of
-//! its reads. Its commit is admitted if nothing in that set was written since (`write/recent.rs`).
-//! Else it is a `Conflict`, and nothing of it is written. So a transaction that commits is equal to
-//! one that ran alone at the moment of its commit. The check sees writes without a transaction as
-//! well.
+//! its reads. Its commit is admitted if nothing in that set was written since
+//! (`write/recent_writes.rs`). Else it is a `Conflict`, and nothing of it is written. So a
+//! transaction that commits is equal to one that ran alone at the moment of its commit. The check
+//! sees writes without a transaction as well.
 //!
 //! Where a key is locked (`operations.rs`), others that lock it wait instead of conflicting;
-//! commits are decided in the same way. `conditional.rs` has the transactions of a single step,
-//! which are not registered (`light.rs`).
+//! commits are decided in the same way. `conditional_writes.rs` has the transactions of a single
+//! step, which are not registered (`light_transaction.rs`).
 //!
-//! Owns: the writes (`own.rs`, and the batch that they become), and the set of reads. Never does:
-//! commit what would not be serialisable.
+//! Owns: the writes (`own_writes.rs`, and the batch that they become), and the set of reads. Never
+//! does: commit what would not be serialisable.
 
 mod attempt;
-mod conditional;
-mod light;
+mod conditional_writes;
+mod light_transaction;
 mod locks;
 mod operations;
 mod options;
-mod own;
+mod own_writes;
 mod retry;
 mod scan;
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "plain threads wait for each other")]
 mod tests;
 
-pub use conditional::Conditions;
+pub use conditional_writes::Conditions;
 pub use options::{TransactionMode, TransactionOptions};
 pub use scan::TransactionIter;
 
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
-use locks::Locks;
-use own::{Base, Own, OwnWrites};
+use locks::TransactionLocks;
+use own_writes::{Own, OwnBase, OwnWrites};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use windrow_recover::handle::Handle;
 use windrow_store::tree::Tree;
 use windrow_store::write::batch::{Batch, BatchMark, InKeyspace};
 use windrow_store::write::read_set::{ReadRange, ReadSet};
-use windrow_store::write::recent::Verdict;
+use windrow_store::write::recent_writes::Verdict;
 
 /// The part of the memory budget that a transaction may keep for its reads: one byte in eight.
 const READS_PART: u64 = 8;
@@ -85,7 +85,7 @@ pub struct Transaction {
     own: BTreeMap<KeyspaceId, OwnWrites>,
     reads: RefCell<ReadSet>,
     options: TransactionOptions,
-    locks: Locks,
+    locks: TransactionLocks,
     /// Whether its reads have changed since, or it met a deadlock: it cannot commit.
     is_lost: bool,
 }
@@ -133,7 +133,7 @@ impl Transaction {
             own: BTreeMap::new(),
             reads: RefCell::new(ReadSet::within(database.settings.memory_bytes / READS_PART)),
             options,
-            locks: Locks {
+            locks: TransactionLocks {
                 owner: database.pipeline.key_locks.new_owner(),
                 held: Vec::new(),
                 is_behind: false,
@@ -182,8 +182,8 @@ impl Transaction {
     fn value(&self, tree: &Arc<Tree>, key: &[u8], own: Option<Own>) -> Result<Option<Slice>> {
         let Own { base, operands } = own.unwrap_or_default().at(self.snapshot.inner.now_ms);
         let below = match base {
-            Some(Base::Deleted) => None,
-            Some(Base::Value { value, .. }) => Some(Slice::from(value)),
+            Some(OwnBase::Deleted) => None,
+            Some(OwnBase::Value { value, .. }) => Some(Slice::from(value)),
             None => {
                 self.note_key(tree, key)?;
                 self.keyspace(tree).get_at(&self.snapshot, key)?

@@ -16,9 +16,9 @@ use windrow_base::{Error, ErrorKind, Result};
 use windrow_read::slice::Slice;
 use windrow_store::tree::Tree;
 use windrow_store::write::batch::{Batch, InKeyspace};
-use windrow_store::write::key_locks::{LockKey, LockMode, Owner, Refused};
+use windrow_store::write::key_locks::{KeyLockMode, LockKey, LockOwner, LockRefusal};
 use windrow_store::write::ordered_key::OrderedKey;
-use windrow_store::write::recent::Verdict;
+use windrow_store::write::recent_writes::Verdict;
 
 impl Transaction {
     // ---- ranges
@@ -200,7 +200,7 @@ impl Transaction {
         ks: &impl InKeyspace,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Slice>> {
-        self.lock_and_get(ks, key.as_ref(), LockMode::Exclusive)
+        self.lock_and_get(ks, key.as_ref(), KeyLockMode::Exclusive)
     }
 
     /// As [`Transaction::get_for_update`], with a lock that others may share: no transaction that
@@ -213,14 +213,14 @@ impl Transaction {
         ks: &impl InKeyspace,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Slice>> {
-        self.lock_and_get(ks, key.as_ref(), LockMode::Shared)
+        self.lock_and_get(ks, key.as_ref(), KeyLockMode::Shared)
     }
 
     fn lock_and_get(
         &mut self,
         ks: &impl InKeyspace,
         key: &[u8],
-        mode: LockMode,
+        mode: KeyLockMode,
     ) -> Result<Option<Slice>> {
         let tree = self.tree(ks)?;
         self.lock(&tree, key, mode)?;
@@ -235,12 +235,12 @@ impl Transaction {
     pub(super) fn lock_to_write(&mut self, ks: &impl InKeyspace, key: &[u8]) -> Result<()> {
         if self.options.mode == TransactionMode::Pessimistic {
             let tree = self.tree(ks)?;
-            self.lock(&tree, key, LockMode::Exclusive)?;
+            self.lock(&tree, key, KeyLockMode::Exclusive)?;
         }
         Ok(())
     }
 
-    fn lock(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
+    fn lock(&mut self, tree: &Tree, key: &[u8], mode: KeyLockMode) -> Result<()> {
         self.database.write_state.check()?;
         let at = LockKey { keyspace: tree.id, key: OrderedKey::new(key, &tree.reads.order) };
         let timeout = self.options.lock_timeout;
@@ -257,7 +257,7 @@ impl Transaction {
                 Ok(())
             }
             Ok(false) => Ok(()),
-            Err(Refused::TimedOut) => Err(Error::new(
+            Err(LockRefusal::TimedOut) => Err(Error::new(
                 ErrorKind::Busy,
                 format!(
                     "the lock of key \"{}\" of keyspace `{}` was held by other transactions for the \
@@ -266,7 +266,7 @@ impl Transaction {
                     tree.name
                 ),
             )),
-            Err(Refused::Deadlock(circle)) => {
+            Err(LockRefusal::Deadlock(circle)) => {
                 self.is_lost = true;
                 Err(deadlock(&tree.name, key, &circle))
             }
@@ -305,8 +305,8 @@ impl Transaction {
     }
 }
 
-fn deadlock(keyspace: &str, key: &[u8], circle: &[(Owner, LockKey)]) -> Error {
-    let step = |(owner, at): &(Owner, LockKey)| {
+fn deadlock(keyspace: &str, key: &[u8], circle: &[(LockOwner, LockKey)]) -> Error {
+    let step = |(owner, at): &(LockOwner, LockKey)| {
         format!("transaction {owner} waits for key \"{}\"", at.key.key.escape_ascii())
     };
     let steps: Vec<String> = circle.iter().map(step).collect();

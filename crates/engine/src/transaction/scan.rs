@@ -7,7 +7,7 @@
 //! Owns: the two ends. Never does: return a key twice.
 
 use super::Transaction;
-use super::own::Own;
+use super::own_writes::Own;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
@@ -19,16 +19,16 @@ use windrow_read::read::is_refused_merge;
 use windrow_read::slice::Slice;
 use windrow_store::tree::Tree;
 use windrow_store::write::ordered_key::OrderedKey;
-use windrow_store::write::read_set::{Edge, ReadRange};
+use windrow_store::write::read_set::{RangeEnd, ReadRange};
 
 type Item = Result<(Slice, Slice)>;
 
 /// A key of the snapshot, with its value or the merge operator's refusal, which matters only
 /// where the transaction has not put or deleted the key.
-type Entry = (Slice, Result<Slice>);
+type ScanEntry = (Slice, Result<Slice>);
 
 /// A range of keys.
-type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+type ScanRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// An iterator over a range as a [`Transaction`] sees it. After an error it ends,
 /// as an [`Iter`](crate::Iter) does.
@@ -51,11 +51,11 @@ type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 pub struct TransactionIter<'t> {
     transaction: &'t Transaction,
     tree: Arc<Tree>,
-    range: Range,
+    range: ScanRange,
     base: Iter,
     /// Entries that the base has given and that were not returned yet.
-    base_front: Option<Entry>,
-    base_back: Option<Entry>,
+    base_front: Option<ScanEntry>,
+    base_back: Option<ScanEntry>,
     base_is_done: bool,
     own: VecDeque<(OrderedKey, Own)>,
     /// The positions of the ranges that each end has read.
@@ -74,7 +74,7 @@ impl<'t> TransactionIter<'t> {
     pub(super) fn new(
         transaction: &'t Transaction,
         tree: Arc<Tree>,
-        range: Range,
+        range: ScanRange,
     ) -> Result<TransactionIter<'t>> {
         let base = transaction.keyspace(&tree).range_at(&transaction.snapshot, range.clone());
         let bounds = (range.0.as_ref().map(Vec::as_slice), range.1.as_ref().map(Vec::as_slice));
@@ -97,7 +97,7 @@ impl<'t> TransactionIter<'t> {
 
     /// The next entry of the snapshot from one end, which is not taken. Entries in ranges that the
     /// transaction removed are passed over.
-    fn peek_base(&mut self, end: End) -> Result<Option<&Entry>> {
+    fn peek_base(&mut self, end: End) -> Result<Option<&ScanEntry>> {
         let own = self.transaction.own.get(&self.tree.id);
         let is_removed = |key: &[u8]| own.is_some_and(|own| own.is_removed(key));
         let (kept, other) = match end {
@@ -157,8 +157,8 @@ impl<'t> TransactionIter<'t> {
     fn note(&mut self, end: End, key: &[u8]) -> Result<()> {
         let mut reads = self.transaction.reads.borrow_mut();
         let (at, edge) = match end {
-            End::Front => (&mut self.front_read, Edge::Upper),
-            End::Back => (&mut self.back_read, Edge::Lower),
+            End::Front => (&mut self.front_read, RangeEnd::Upper),
+            End::Back => (&mut self.back_read, RangeEnd::Lower),
         };
         if let Some(at) = *at {
             return reads.extend((self.tree.id, at), edge, Bound::Included(key));
@@ -179,14 +179,14 @@ impl<'t> TransactionIter<'t> {
         if let Some(at) = self.front_read {
             return reads.extend(
                 (self.tree.id, at),
-                Edge::Upper,
+                RangeEnd::Upper,
                 upper.as_ref().map(Vec::as_slice),
             );
         }
         if let Some(at) = self.back_read {
             return reads.extend(
                 (self.tree.id, at),
-                Edge::Lower,
+                RangeEnd::Lower,
                 lower.as_ref().map(Vec::as_slice),
             );
         }

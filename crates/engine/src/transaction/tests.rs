@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use windrow_env::testing::Rng;
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+type EntryModel = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn key(n: u64) -> Vec<u8> {
     format!("k{n:02}").into_bytes()
@@ -424,16 +424,16 @@ fn random_transactions_are_as_if_one_after_the_other() {
         options.components.env = Some(env);
         options.default_keyspace.merge_operator = Some("append".into());
         let db = Db::open_with("db", options).unwrap();
-        let mut model = Model::new();
-        let mut open: Vec<Run> = Vec::new();
+        let mut model = EntryModel::new();
+        let mut open: Vec<OpenTransaction> = Vec::new();
         for _ in 0..400 {
             let at = rng.below(4) as usize;
             match rng.below(10) {
-                0 if open.len() < 4 => open.push(Run::begin(&db, &model)),
+                0 if open.len() < 4 => open.push(OpenTransaction::begin(&db, &model)),
                 1 if at < open.len() => {
                     let run = open.swap_remove(at);
                     let must_commit = run.is_unchanged(&model);
-                    let Run { tx, ops, wrote, .. } = run;
+                    let OpenTransaction { tx, ops, wrote, .. } = run;
                     match tx.commit() {
                         Ok(_) => {
                             assert!(must_commit || !wrote, "seed {seed}: it read what has changed");
@@ -447,7 +447,7 @@ fn random_transactions_are_as_if_one_after_the_other() {
                     }
                 }
                 2 => {
-                    let op = Op::random(&mut rng);
+                    let op = ModelOp::random(&mut rng);
                     let mut batch = Batch::new();
                     op.push(&db, &mut batch);
                     db.write(batch, WriteSync::No).unwrap();
@@ -464,40 +464,40 @@ fn random_transactions_are_as_if_one_after_the_other() {
 }
 
 #[derive(Clone, Debug)]
-enum Op {
+enum ModelOp {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     DeleteRange(Vec<u8>, Vec<u8>),
 }
 
-impl Op {
-    fn random(rng: &mut Rng) -> Op {
+impl ModelOp {
+    fn random(rng: &mut Rng) -> ModelOp {
         let value = vec![b'a' + rng.below(26) as u8; 1 + rng.below(3) as usize];
         let (k, to) = (rng.below(20), rng.below(20));
         match rng.below(8) {
-            0..4 => Op::Put(key(k), value),
-            4 | 5 => Op::Delete(key(k)),
-            6 => Op::Merge(key(k), value),
-            _ => Op::DeleteRange(key(k), key(to.min(k + 4))),
+            0..4 => ModelOp::Put(key(k), value),
+            4 | 5 => ModelOp::Delete(key(k)),
+            6 => ModelOp::Merge(key(k), value),
+            _ => ModelOp::DeleteRange(key(k), key(to.min(k + 4))),
         }
     }
 
     fn push(&self, db: &Db, batch: &mut Batch) {
         match self {
-            Op::Put(key, value) => batch.put(db, key, value),
-            Op::Delete(key) => batch.delete(db, key),
-            Op::Merge(key, operand) => batch.merge(db, key, operand),
-            Op::DeleteRange(from, to) => batch.delete_range(db, from, to),
+            ModelOp::Put(key, value) => batch.put(db, key, value),
+            ModelOp::Delete(key) => batch.delete(db, key),
+            ModelOp::Merge(key, operand) => batch.merge(db, key, operand),
+            ModelOp::DeleteRange(from, to) => batch.delete_range(db, from, to),
         }
     }
 
     fn write(&self, db: &Db, tx: &mut Transaction) {
         let written = match self {
-            Op::Put(key, value) => tx.put(db, key, value),
-            Op::Delete(key) => tx.delete(db, key),
-            Op::Merge(key, operand) => tx.merge(db, key, operand),
-            Op::DeleteRange(from, to) => tx.delete_range(db, from, to),
+            ModelOp::Put(key, value) => tx.put(db, key, value),
+            ModelOp::Delete(key) => tx.delete(db, key),
+            ModelOp::Merge(key, operand) => tx.merge(db, key, operand),
+            ModelOp::DeleteRange(from, to) => tx.delete_range(db, from, to),
         };
         written.unwrap();
     }
@@ -505,40 +505,40 @@ impl Op {
     /// Whether the value of a key after the operation does not depend on the one before.
     fn determines(&self, key: &[u8]) -> bool {
         match self {
-            Op::Put(own, _) | Op::Delete(own) => own == key,
-            Op::Merge(..) => false,
-            Op::DeleteRange(from, to) => &**from <= key && key < &**to,
+            ModelOp::Put(own, _) | ModelOp::Delete(own) => own == key,
+            ModelOp::Merge(..) => false,
+            ModelOp::DeleteRange(from, to) => &**from <= key && key < &**to,
         }
     }
 
-    fn apply(&self, model: &mut Model) {
+    fn apply(&self, model: &mut EntryModel) {
         match self {
-            Op::Put(key, value) => _ = model.insert(key.clone(), value.clone()),
-            Op::Delete(key) => _ = model.remove(key),
-            Op::Merge(key, operand) => {
+            ModelOp::Put(key, value) => _ = model.insert(key.clone(), value.clone()),
+            ModelOp::Delete(key) => _ = model.remove(key),
+            ModelOp::Merge(key, operand) => {
                 let value = model.entry(key.clone()).or_default();
                 value.extend_from_slice(operand);
             }
-            Op::DeleteRange(from, to) => model.retain(|key, _| key < from || key >= to),
+            ModelOp::DeleteRange(from, to) => model.retain(|key, _| key < from || key >= to),
         }
     }
 }
 
 /// An open transaction with the state that it must see, and its reads: as the test counts them.
-struct Run {
+struct OpenTransaction {
     tx: Transaction,
-    seen: Model,
-    begun: Model,
-    ops: Vec<Op>,
+    seen: EntryModel,
+    begun: EntryModel,
+    ops: Vec<ModelOp>,
     wrote: bool,
-    savepoints: Vec<(Savepoint, usize, Model)>,
+    savepoints: Vec<(Savepoint, usize, EntryModel)>,
     keys: Vec<Vec<u8>>,
     ranges: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Run {
-    fn begin(db: &Db, model: &Model) -> Run {
-        Run {
+impl OpenTransaction {
+    fn begin(db: &Db, model: &EntryModel) -> OpenTransaction {
+        OpenTransaction {
             tx: db.transaction().unwrap(),
             seen: model.clone(),
             begun: model.clone(),
@@ -553,7 +553,7 @@ impl Run {
     fn step(&mut self, db: &Db, rng: &mut Rng) {
         match rng.below(8) {
             0..3 => {
-                let op = Op::random(rng);
+                let op = ModelOp::random(rng);
                 op.write(db, &mut self.tx);
                 op.apply(&mut self.seen);
                 self.ops.push(op);
@@ -616,9 +616,9 @@ impl Run {
     }
 
     /// Whether the database still shows all reads as they were.
-    fn is_unchanged(&self, model: &Model) -> bool {
+    fn is_unchanged(&self, model: &EntryModel) -> bool {
         let key_is = |key: &Vec<u8>| self.begun.get(key) == model.get(key);
-        let in_range = |model: &Model, (from, to): &(Vec<u8>, Vec<u8>)| {
+        let in_range = |model: &EntryModel, (from, to): &(Vec<u8>, Vec<u8>)| {
             let within = model.iter().filter(|(k, _)| *k >= from && *k < to);
             within.map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()
         };

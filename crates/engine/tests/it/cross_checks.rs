@@ -2,14 +2,14 @@
 //! another file has its length, and an end that is gone is noticed (R4, R10, R11). A file that is
 //! not this database's own is refused.
 
-use crate::simulated::{DIR, options};
+use crate::simulated_database::{DIR, options};
 use std::path::{Path, PathBuf};
 use windrow::{Db, Error, ErrorKind, KeyspaceOptions, WriteSync};
 use windrow_env::FileSystem;
 use windrow_env::fs::ReadOptions;
 use windrow_env::testing::{CrashFs, Fault, FaultKind, FileDamage, Handles, NameDamage};
 use windrow_env::testing::{Ops, PowerLoss, When, env};
-use windrow_format::log::{LogKind, Reader};
+use windrow_format::log::{LogKind, LogReader};
 use windrow_format::names;
 
 /// The files that power loss leaves after `work`. Everything unsynced is lost.
@@ -39,7 +39,7 @@ fn newest(fs: &CrashFs, part: &str) -> PathBuf {
 /// The offset of each record of a log.
 fn records(fs: &CrashFs, path: &Path, kind: LogKind) -> Vec<u64> {
     let file = fs.open(path, ReadOptions::default()).unwrap();
-    let mut reader = Reader::open(file, kind, None).unwrap();
+    let mut reader = LogReader::open(file, kind, None).unwrap();
     let mut starts = Vec::new();
     while let Some(record) = reader.next().unwrap() {
         starts.push(record.offset);

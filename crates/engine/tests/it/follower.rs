@@ -1,6 +1,6 @@
 //! Followers, compared with a writer and with a map of its writes.
 
-use crate::simulated::{DIR, options};
+use crate::simulated_database::{DIR, options};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Ingestions: their entries are visible all at once or not at all, newer than earlier writes and
 //! older than later ones, in any concurrent work.
 
-use crate::simulated::{DIR, options};
+use crate::simulated_database::{DIR, options};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

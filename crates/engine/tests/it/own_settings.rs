@@ -185,7 +185,7 @@ fn after_a_crash_they_are_those_of_before_or_those_that_were_given() {
 #[test]
 fn a_policy_for_all_passes_over_a_keyspace_that_is_dropped_meanwhile() {
     let (_, handles) = testing::env(1);
-    let mut options = crate::simulated::options(&handles);
+    let mut options = crate::simulated_database::options(&handles);
     let writer: Arc<OnceLock<Db>> = Arc::default();
     let listening = writer.clone();
     options.components.listener = Some(Arc::new(move |event: &Event| {

@@ -1,7 +1,7 @@
 //! Range deletes, and the tables that they hide whole: those are dropped without being read, at
 //! once, and every reader that may still see entries of them finds these.
 
-use crate::simulated::{DIR, options};
+use crate::simulated_database::{DIR, options};
 use std::collections::{BTreeMap, VecDeque};
 use windrow::{Db, Iter, KeyspaceOptions, Options, Snapshot};
 use windrow_env::testing::{Handles, Rng, env};

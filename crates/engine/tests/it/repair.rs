@@ -8,7 +8,7 @@ use windrow::{Db, Error, ErrorKind, Options, WriteSync};
 use windrow_base::{KeyspaceId, Kind};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::batch::{self, BatchBuf};
-use windrow_format::log::{self, Class, LogKind, Place, Reader};
+use windrow_format::log::{self, Class, LogKind, LogPosition, LogReader};
 
 const DIR: &str = "/db";
 
@@ -149,7 +149,7 @@ fn a_log_that_is_missing_is_reported() {
 /// was never made.
 fn add_half_a_batch(handles: &Handles, log: &Path) {
     let file = handles.env().fs.open(log, windrow_env::fs::ReadOptions::default()).unwrap();
-    let mut reader = Reader::open(file, LogKind::Wal, None).unwrap();
+    let mut reader = LogReader::open(file, LogKind::Wal, None).unwrap();
     let mut last_seq = 0;
     while let Some(record) = reader.next().unwrap() {
         if record.class == Class::Batch {
@@ -165,7 +165,7 @@ fn add_half_a_batch(handles: &Handles, log: &Path) {
     let mut bytes = handles.fs.read_file(log).unwrap();
     bytes.truncate(end as usize);
     let (framing, uid) = (header.framing, header.uid);
-    let place = Place { framing, uid, offset: end, durable_up_to: 0 };
+    let place = LogPosition { framing, uid, offset: end, durable_up_to: 0 };
     log::frame(&mut bytes, made.payload(), Class::Batch, place);
     handles.fs.write_file(log, &bytes);
 }

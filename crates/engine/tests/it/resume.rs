@@ -1,6 +1,6 @@
 //! Writing turned on again after a failure, without reopening.
 
-use crate::simulated::{DIR, options};
+use crate::simulated_database::{DIR, options};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

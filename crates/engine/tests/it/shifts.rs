@@ -1,7 +1,7 @@
 //! Workloads that change: the measured use and the number of levels follow, and do not change back
 //! and forth. The clock is a virtual one: each flush takes some seconds.
 
-use crate::simulated::{DIR, options};
+use crate::simulated_database::{DIR, options};
 use std::sync::Arc;
 use windrow::{Db, Event, ReadOptions};
 use windrow_env::sync::{Mutex, Rank};

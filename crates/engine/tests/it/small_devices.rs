@@ -1,7 +1,7 @@
 //! A device that is full of entries which newer ones hide: merges that fit make room, and one that
 //! does not fit is not tried again and again.
 
-use crate::simulated::{DIR, options};
+use crate::simulated_database::{DIR, options};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,7 +5,7 @@
 //!
 //! Owns: anchors, which are the directories held open. Never does: open a file in one.
 
-use super::place::Place;
+use super::name_at::NameAt;
 use crate::error::io_error;
 use rustix::fs::OFlags;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,10 +19,10 @@ pub(super) struct Anchors(Vec<Arc<Anchor>>);
 
 impl Anchors {
     /// The place that a path leads to.
-    pub(super) fn place<'a>(&'a self, path: &'a Path) -> Place<'a> {
+    pub(super) fn place<'a>(&'a self, path: &'a Path) -> NameAt<'a> {
         let within = |anchor: &'a Arc<Anchor>| Some((anchor.depth(), anchor.place(path)?));
         let innermost = self.0.iter().filter_map(within).max_by_key(|(depth, _)| *depth);
-        innermost.map_or(Place::from(path), |(_, place)| place)
+        innermost.map_or(NameAt::from(path), |(_, place)| place)
     }
 
     /// Opens one more directory, and holds it open.
@@ -44,7 +44,7 @@ struct Anchor {
 }
 
 impl Anchor {
-    fn open(dir: Place<'_>) -> Result<Anchor> {
+    fn open(dir: NameAt<'_>) -> Result<Anchor> {
         let fd = dir
             .open(OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(|errno| io_error("open the directory", dir.path, errno))?;
@@ -52,10 +52,10 @@ impl Anchor {
     }
 
     /// The place of a path that lies in this directory, or is it.
-    fn place<'a>(&'a self, path: &'a Path) -> Option<Place<'a>> {
+    fn place<'a>(&'a self, path: &'a Path) -> Option<NameAt<'a>> {
         let name = path.strip_prefix(&self.path).ok()?;
         let name = if name.as_os_str().is_empty() { Path::new(".") } else { name };
-        Some(Place { at: self.fd.as_fd(), name, path })
+        Some(NameAt { at: self.fd.as_fd(), name, path })
     }
 
     fn depth(&self) -> usize {

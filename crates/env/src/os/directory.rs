@@ -4,7 +4,7 @@
 //! that took its place.
 
 use super::anchors::Anchors;
-use super::place::{Place, id_of};
+use super::name_at::{NameAt, id_of};
 use super::retry::retry;
 use crate::error::io_error;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use windrow_base::Result;
 
 /// Makes a directory's entries durable.
-pub(super) fn sync(dir: Place<'_>) -> Result<()> {
+pub(super) fn sync(dir: NameAt<'_>) -> Result<()> {
     let failed = |errno| io_error("sync the directory", dir.path, errno);
     if dir.is_anchor() {
         return rustix::fs::fsync(dir.at).map_err(failed);
@@ -25,7 +25,7 @@ pub(super) fn sync(dir: Place<'_>) -> Result<()> {
 }
 
 /// The names of a directory's entries.
-pub(super) fn list(dir: Place<'_>) -> Result<Vec<String>> {
+pub(super) fn list(dir: NameAt<'_>) -> Result<Vec<String>> {
     let failed = |errno| io_error("list the directory", dir.path, errno);
     let fd = dir.open(OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
     let mut names = Vec::new();
@@ -44,8 +44,8 @@ pub(super) fn list(dir: Place<'_>) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// `Io` if another directory has that path now.
-pub(super) fn named<'a>(dir: Place<'a>) -> Result<Place<'a>> {
-    let by_name = Place::from(dir.path);
+pub(super) fn named<'a>(dir: NameAt<'a>) -> Result<NameAt<'a>> {
+    let by_name = NameAt::from(dir.path);
     match (dir.stat(), by_name.stat()) {
         (Ok(held), Ok(named)) if id_of(&held) == id_of(&named) => Ok(by_name),
         (Err(errno), _) | (_, Err(errno)) => {
@@ -77,7 +77,7 @@ pub(super) fn create(anchors: &Anchors, dir: &Path) -> Result<()> {
         sync_found(anchors.place(&parent(found)))?;
     }
     for path in missing.into_iter().rev() {
-        let Place { at, name, .. } = anchors.place(path);
+        let NameAt { at, name, .. } = anchors.place(path);
         match retry(|| rustix::fs::mkdirat(at, name, Mode::from_raw_mode(0o755))) {
             Ok(()) | Err(Errno::EXIST) if is_dir(anchors.place(path)) => {
                 sync(anchors.place(&parent(path)))?
@@ -89,12 +89,12 @@ pub(super) fn create(anchors: &Anchors, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn is_dir(place: Place<'_>) -> bool {
+fn is_dir(place: NameAt<'_>) -> bool {
     place.stat().is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir())
 }
 
 /// Syncs the parent of a directory that existed before, where the system allows that.
-fn sync_found(parent: Place<'_>) -> Result<()> {
+fn sync_found(parent: NameAt<'_>) -> Result<()> {
     match sync(parent) {
         Err(error) if is_refused(&error) => Ok(()),
         result => result,

@@ -8,8 +8,8 @@
 //! Owns: the files and directories that a lock consists of. Never does: wait for a lock, or follow
 //! a link.
 
-use super::lock_register::{Locked, register};
-use super::place::{Place, check_regular, id_of};
+use super::lock_register::{RegisteredLock, register};
+use super::name_at::{NameAt, check_regular, id_of};
 use super::retry::retry;
 use crate::error::io_error;
 use crate::fs::{FileId, FileLock, LockMode};
@@ -22,20 +22,24 @@ use windrow_base::{Error, ErrorKind, Result};
 /// A writer's lock is on the file and its directory. A reader's is on the file, or on the directory
 /// if there is no file, since a reader creates none.
 struct OsFileLock {
-    locks: Vec<Locked>,
+    locks: Vec<RegisteredLock>,
     /// Whether the first of them is the file's.
     has_file: bool,
 }
 
 impl FileLock for OsFileLock {
     fn id(&self) -> Option<FileId> {
-        self.locks.first().filter(|_| self.has_file).map(Locked::file)
+        self.locks.first().filter(|_| self.has_file).map(RegisteredLock::file)
     }
 }
 
 /// Locks the lock file `place` in the directory `dir`. Both are looked up in a directory that is
 /// held open, if the caller has one.
-pub(super) fn lock(place: Place<'_>, dir: Place<'_>, mode: LockMode) -> Result<Box<dyn FileLock>> {
+pub(super) fn lock(
+    place: NameAt<'_>,
+    dir: NameAt<'_>,
+    mode: LockMode,
+) -> Result<Box<dyn FileLock>> {
     let path = place.path;
     let mut locks = Vec::new();
     // A link is not followed: the pid would be written into its target.
@@ -66,11 +70,11 @@ pub(super) fn lock(place: Place<'_>, dir: Place<'_>, mode: LockMode) -> Result<B
 
 /// Locks a file or directory, on behalf of the lock file at `name`; `None` if it does not exist.
 pub(super) fn lock_one(
-    place: Place<'_>,
+    place: NameAt<'_>,
     name: &Path,
     flags: OFlags,
     mode: LockMode,
-) -> Result<Option<Locked>> {
+) -> Result<Option<RegisteredLock>> {
     let path = place.path;
     let is_dir = flags.contains(OFlags::DIRECTORY);
     // A directory may be reached by a link; a lock file may not.

@@ -5,7 +5,7 @@
 
 use super::anchors::Anchors;
 use super::log_file::OsLogFile;
-use super::place::Place;
+use super::name_at::NameAt;
 use super::read_file::OsReadFile;
 use super::retry::retry;
 use super::write_file::{OsWriteFile, finish_all};
@@ -53,7 +53,7 @@ impl OsFs {
     }
 
     /// The place that a path leads to.
-    fn place<'a>(&'a self, path: &'a Path) -> Place<'a> {
+    fn place<'a>(&'a self, path: &'a Path) -> NameAt<'a> {
         self.anchors.place(path)
     }
 }

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The queue that threads, timers and the pool share.
 pub(super) struct JobQueue {
-    state: Mutex<State>,
+    state: Mutex<JobQueueState>,
     /// Wakes a thread that has nothing to do.
     any: Condvar,
     /// The number of urgent jobs in the queue, for a check without the lock.
@@ -20,7 +20,7 @@ pub(super) struct JobQueue {
 }
 
 #[derive(Default)]
-struct State {
+struct JobQueueState {
     high: VecDeque<Job>,
     normal: VecDeque<Job>,
     /// Threads that wait for a job.
@@ -31,7 +31,7 @@ struct State {
 impl Default for JobQueue {
     fn default() -> JobQueue {
         JobQueue {
-            state: Mutex::new(lock_ranks::JOBS, State::default()),
+            state: Mutex::new(lock_ranks::JOBS, JobQueueState::default()),
             any: Condvar::new(),
             urgent: AtomicU64::new(0),
             panics: AtomicU64::new(0),
@@ -69,13 +69,13 @@ impl JobQueue {
         }
     }
 
-    fn take_urgent(&self, state: &mut State) -> Option<Job> {
+    fn take_urgent(&self, state: &mut JobQueueState) -> Option<Job> {
         let job = state.high.pop_front()?;
         self.urgent.fetch_sub(1, Ordering::Relaxed);
         Some(job)
     }
 
-    fn take(&self, state: &mut State) -> Option<Job> {
+    fn take(&self, state: &mut JobQueueState) -> Option<Job> {
         self.take_urgent(state).or_else(|| state.normal.pop_front())
     }
 

@@ -7,8 +7,8 @@
 //! holder may be about to lock it.
 
 use super::file_lock::lock_one;
-use super::lock_register::Locked;
-use super::place::Place;
+use super::lock_register::RegisteredLock;
+use super::name_at::NameAt;
 use super::retry::retry;
 use crate::error::io_error;
 use crate::fs::{FileId, Lease, LeaseState, LockMode};
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use windrow_base::{ErrorKind, Result};
 
 struct OsLease {
-    locked: Locked,
+    locked: RegisteredLock,
     path: PathBuf,
 }
 
@@ -39,7 +39,7 @@ impl Lease for OsLease {
 }
 
 /// As [`crate::FileSystem::lease`].
-pub(super) fn take(place: Place<'_>) -> Result<Box<dyn Lease>> {
+pub(super) fn take(place: NameAt<'_>) -> Result<Box<dyn Lease>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::RDWR | OFlags::CREATE;
     let locked = lock_one(place, place.path, flags, LockMode::Exclusive)?;
     let locked = locked.expect("a file that is made if it is absent");
@@ -47,7 +47,7 @@ pub(super) fn take(place: Place<'_>) -> Result<Box<dyn Lease>> {
 }
 
 /// As [`crate::FileSystem::lease_state`].
-pub(super) fn state(place: Place<'_>) -> Result<LeaseState> {
+pub(super) fn state(place: NameAt<'_>) -> Result<LeaseState> {
     // Tested without a descriptor, since there may be none left.
     if place.stamp()?.is_none() {
         return Ok(LeaseState::Absent);

@@ -63,22 +63,22 @@ impl Register {
     }
 
     /// Takes over a locked descriptor. It is unlocked and closed when the guard drops.
-    pub(super) fn add(&mut self, fd: OwnedFd, file: FileId, mode: LockMode) -> Locked {
+    pub(super) fn add(&mut self, fd: OwnedFd, file: FileId, mode: LockMode) -> RegisteredLock {
         let id = self.next_id;
         self.next_id += 1;
         self.held.push(Lock { id, file, mode, fd });
-        Locked { id, file }
+        RegisteredLock { id, file }
     }
 }
 
 /// A lock that is held. A forked child's copy holds nothing.
 #[derive(Debug)]
-pub(super) struct Locked {
+pub(super) struct RegisteredLock {
     id: u64,
     file: FileId,
 }
 
-impl Locked {
+impl RegisteredLock {
     /// The file that is locked.
     pub(super) fn file(&self) -> FileId {
         self.file
@@ -90,7 +90,7 @@ impl Locked {
     }
 }
 
-impl Drop for Locked {
+impl Drop for RegisteredLock {
     fn drop(&mut self) {
         let mut register = register();
         if let Some(place) = register.held.iter().position(|held| held.id == self.id) {

@@ -19,7 +19,7 @@
 //! Owns: the reservation, the windows, and the first failure. Never does: choose offsets, or write
 //! after a failure.
 
-use super::place::Place;
+use super::name_at::NameAt;
 use super::retry::retry;
 use super::write_file::NEW_FILE;
 use crate::LogFile;
@@ -28,7 +28,7 @@ use crate::lock_ranks;
 use crate::space;
 use crate::sync::real::Mutex;
 use crate::sync::real::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sys::window::{WINDOW_BYTES, Window};
+use crate::sys::window::{MappedWindow, WINDOW_BYTES};
 use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
@@ -50,7 +50,7 @@ const BY_CALL: u32 = 2;
 pub(super) struct OsLogFile {
     fd: OwnedFd,
     path: PathBuf,
-    windows: Box<[Window]>,
+    windows: Box<[MappedWindow]>,
     mapped_bytes: u64,
     /// The length that it was created with.
     len_bytes: u64,
@@ -63,7 +63,7 @@ pub(super) struct OsLogFile {
 }
 
 impl OsLogFile {
-    pub(super) fn create(place: Place<'_>, len_bytes: u64, map: bool) -> Result<OsLogFile> {
+    pub(super) fn create(place: NameAt<'_>, len_bytes: u64, map: bool) -> Result<OsLogFile> {
         let path = place.path;
         let fd = place
             .open(NEW_FILE | OFlags::RDWR)
@@ -88,7 +88,7 @@ impl OsLogFile {
         let windows = (0..mapped_bytes.div_ceil(WINDOW_BYTES))
             .map(|index| {
                 let start = index * WINDOW_BYTES;
-                Window::new(start, (mapped_bytes - start).min(WINDOW_BYTES) as usize)
+                MappedWindow::new(start, (mapped_bytes - start).min(WINDOW_BYTES) as usize)
             })
             .collect();
         Ok(OsLogFile {
@@ -248,10 +248,10 @@ impl LogFile for OsLogFile {
         if mode & FAILED != 0 {
             return Err(self.failed_before());
         }
-        let leaves_windows = mode & BY_CALL == 0 && self.windows.iter().any(Window::is_used);
+        let leaves_windows = mode & BY_CALL == 0 && self.windows.iter().any(MappedWindow::is_used);
         if leaves_windows {
             self.mode.fetch_or(BY_CALL, Ordering::Relaxed);
-            self.windows.iter().for_each(Window::close);
+            self.windows.iter().for_each(MappedWindow::close);
         }
         let synced = rustix::fs::fdatasync(&self.fd);
         synced.map_err(|errno| self.fail("sync the log", errno))?;
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn what_comes_after_a_failure_has_its_kind_and_cause() {
         let path = std::env::temp_dir().join(format!("windrow-log-{}", std::process::id()));
-        let log = OsLogFile::create(Place::from(&*path), 1 << 16, false).unwrap();
+        let log = OsLogFile::create(NameAt::from(&*path), 1 << 16, false).unwrap();
         log.write_at(0, b"one").unwrap();
         let first = log.fail("write to the log", Errno::NOSPC);
         log.fail("write to the log", Errno::IO);
@@ -318,6 +318,6 @@ mod tests {
             assert!(later.message().starts_with("an earlier write or sync"), "{later}");
             assert_eq!(later.first_failure().to_string(), first.to_string());
         }
-        retry(|| Place::from(&*path).unlink(AtFlags::empty())).unwrap();
+        retry(|| NameAt::from(&*path).unlink(AtFlags::empty())).unwrap();
     }
 }

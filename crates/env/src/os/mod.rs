@@ -12,9 +12,9 @@ mod job_queue;
 mod lease;
 mod lock_register;
 mod log_file;
-mod place;
+mod name_at;
 #[cfg(test)]
-mod place_tests;
+mod name_at_tests;
 mod pool;
 mod random;
 mod read_file;

@@ -3,7 +3,7 @@
 //! Owns: the descriptor, and each thread's scratch memory for unaligned direct reads. Never does:
 //! return fewer bytes than were asked for; that is an error.
 
-use super::place::{Place, check_regular};
+use super::name_at::{NameAt, check_regular};
 use super::retry::retry;
 use crate::ReadFile;
 use crate::error::{ends_early, io_error};
@@ -34,7 +34,7 @@ pub(super) struct OsReadFile {
 }
 
 impl OsReadFile {
-    pub(super) fn open(place: Place<'_>, options: ReadOptions) -> Result<OsReadFile> {
+    pub(super) fn open(place: NameAt<'_>, options: ReadOptions) -> Result<OsReadFile> {
         let path = place.path;
         let (fd, direct_align) = open_for_reading(place, options.direct)
             .map_err(|errno| io_error("open the file", path, errno))?;
@@ -142,7 +142,7 @@ pub(super) fn hull(offset: u64, len: usize, align: usize) -> (u64, usize) {
 /// Opens the file, and returns the alignment of its reads if they are direct. The open does not
 /// wait, as that of a pipe would; later reads do.
 fn open_for_reading(
-    place: Place<'_>,
+    place: NameAt<'_>,
     direct: bool,
 ) -> rustix::io::Result<(OwnedFd, Option<usize>)> {
     let waiting = |fd: &OwnedFd, flags| retry(|| rustix::fs::fcntl_setfl(fd, flags));

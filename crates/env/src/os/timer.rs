@@ -43,7 +43,7 @@ impl Ord for Timer {
 }
 
 #[derive(Default)]
-struct State {
+struct TimerState {
     waiting: BinaryHeap<Reverse<Timer>>,
     thread: Option<JoinHandle<()>>,
     shut_down: bool,
@@ -51,7 +51,7 @@ struct State {
 
 /// The timers of one pool.
 pub(super) struct Timers {
-    state: Mutex<State>,
+    state: Mutex<TimerState>,
     changed: Condvar,
     queue: Arc<JobQueue>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Timers {
 impl Timers {
     pub(super) fn new(queue: Arc<JobQueue>) -> Timers {
         Timers {
-            state: Mutex::new(lock_ranks::TIMERS, State::default()),
+            state: Mutex::new(lock_ranks::TIMERS, TimerState::default()),
             changed: Condvar::new(),
             queue,
         }

@@ -8,7 +8,7 @@
 //! Owns: the descriptor, the buffer, and the first failure. Never does: write after a failure, or
 //! retry a sync.
 
-use super::place::Place;
+use super::name_at::NameAt;
 use super::retry::retry;
 use crate::error::io_error;
 use crate::fs::{DIRECT_ALIGN_BYTES, WriteOptions};
@@ -59,7 +59,7 @@ pub(super) struct OsWriteFile {
 }
 
 impl OsWriteFile {
-    pub(super) fn create(place: Place<'_>, options: WriteOptions) -> Result<OsWriteFile> {
+    pub(super) fn create(place: NameAt<'_>, options: WriteOptions) -> Result<OsWriteFile> {
         let path = place.path;
         let (fd, direct) = open_for_writing(place, options.direct)
             .map_err(|errno| io_error("create the file", path, errno))?;
@@ -285,7 +285,7 @@ fn preallocate(fd: &OwnedFd, bytes: u64) -> bool {
     done
 }
 
-fn open_for_writing(place: Place<'_>, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {
+fn open_for_writing(place: NameAt<'_>, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {
     if direct {
         match place.open(NEW_FILE | OFlags::WRONLY | OFlags::DIRECT) {
             // The file may have been created before the flag was refused.

@@ -18,16 +18,16 @@
 //!
 //! Never does: add behaviour of its own, except the check of ranks.
 
-#[cfg(any(loom, shuttle))]
-mod checked;
 pub(crate) mod locks;
+#[cfg(any(loom, shuttle))]
+mod model_checker;
 mod ranks;
 pub(crate) mod real;
 
 pub use ranks::Rank;
 
 #[cfg(any(loom, shuttle))]
-pub use checked::{
+pub use model_checker::{
     ArcSwap, ArcSwapOption, Condvar, Guard, Mutex, MutexGuard, atomic, thread, thread_local,
 };
 #[cfg(not(any(loom, shuttle)))]

@@ -85,7 +85,7 @@ pub(super) mod checked {
     const HELD_MAX: usize = 16;
 
     /// The locks that a thread holds, in the order in which it took them.
-    struct Locks {
+    struct ThreadLocks {
         count: Cell<usize>,
         ranks: [Cell<Rank>; HELD_MAX],
     }
@@ -93,13 +93,13 @@ pub(super) mod checked {
     thread_local! {
         // Not const: the model checkers' threads have their own form of this.
         #[allow(clippy::missing_const_for_thread_local)]
-        static HELD: Locks = Locks {
+        static HELD: ThreadLocks = ThreadLocks {
             count: Cell::new(0),
             ranks: std::array::from_fn(|_| Cell::new(Rank::OUTERMOST)),
         };
     }
 
-    impl Locks {
+    impl ThreadLocks {
         fn ranks(&self) -> impl Iterator<Item = Rank> {
             self.ranks[..self.count.get()].iter().map(Cell::get)
         }

@@ -1,14 +1,14 @@
 //! Buffers of the engine: blocks, chunks of memtables, and the bytes of single reads and writes.
 //!
 //! They are most of a database's memory, and many threads allocate and free them. So they do not
-//! come from the general allocator, which keeps freed memory for each of its heaps (`regions.rs`).
-//! A buffer of middle size is a run in a region; a larger one has a mapping of its own, which is
-//! unmapped with the buffer. Small ones, and all when the system maps nothing more, come from the
-//! heap.
+//! come from the general allocator, which keeps freed memory for each of its heaps
+//! (`region_pool.rs`). A buffer of middle size is a run in a region; a larger one has a mapping of
+//! its own, which is unmapped with the buffer. Small ones, and all when the system maps nothing
+//! more, come from the heap.
 //!
 //! Owns: the source of a buffer's memory, and its return to that source. Never does: grow.
 
-use super::{mapping, regions};
+use super::{mapping, region_pool};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -32,7 +32,7 @@ pub struct Buffer {
 #[derive(Clone, Copy)]
 enum Home {
     Heap,
-    Region(regions::Place),
+    Region(region_pool::RegionIndex),
     Mapping,
 }
 
@@ -46,8 +46,8 @@ impl Buffer {
     pub fn new(len: usize) -> Buffer {
         let mapped = match len {
             0..RUN_BYTES_MIN => None,
-            RUN_BYTES_MIN..=regions::RUN_BYTES_MAX => {
-                regions::take(len).map(|(start, place)| (start, Home::Region(place)))
+            RUN_BYTES_MIN..=region_pool::RUN_BYTES_MAX => {
+                region_pool::take(len).map(|(start, place)| (start, Home::Region(place)))
             }
             _ => mapping::map(mapping::mapped_bytes(len)).map(|start| (start, Home::Mapping)),
         };
@@ -92,7 +92,7 @@ impl Buffer {
     pub fn memory_bytes(&self) -> usize {
         match self.home {
             Home::Heap => self.asked,
-            Home::Region(_) => regions::run_bytes(self.asked),
+            Home::Region(_) => region_pool::run_bytes(self.asked),
             Home::Mapping => mapping::mapped_bytes(self.asked),
         }
     }
@@ -106,7 +106,7 @@ impl Buffer {
 /// The memory that is kept for buffers beyond those in use, in bytes: the part in proportion to
 /// `bytes` of those in use.
 pub(crate) fn spare_memory(bytes: u64) -> u64 {
-    regions::idle_bytes(bytes)
+    region_pool::idle_bytes(bytes)
 }
 
 fn layout(len: usize) -> Layout {
@@ -139,7 +139,7 @@ impl Drop for Buffer {
             match self.home {
                 Home::Heap if self.asked == 0 => {}
                 Home::Heap => dealloc(self.start.as_ptr(), layout(self.asked)),
-                Home::Region(place) => regions::give_back(self.start, self.asked, place),
+                Home::Region(place) => region_pool::give_back(self.start, self.asked, place),
                 Home::Mapping => {
                     mapping::unmap(self.start, mapping::mapped_bytes(self.asked));
                 }
@@ -197,8 +197,8 @@ mod tests {
         RUN_BYTES_MIN - 1,
         RUN_BYTES_MIN,
         4_242,
-        regions::RUN_BYTES_MAX,
-        regions::RUN_BYTES_MAX + 1,
+        region_pool::RUN_BYTES_MAX,
+        region_pool::RUN_BYTES_MAX + 1,
         3 << 20,
     ];
 

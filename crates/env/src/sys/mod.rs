@@ -18,7 +18,7 @@ mod mapping;
 pub(crate) mod prefetch;
 pub(crate) mod process;
 mod region;
-mod regions;
+mod region_pool;
 pub(crate) mod ring;
 pub(crate) mod sched;
 #[cfg(any(test, feature = "testing"))]

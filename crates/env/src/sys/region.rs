@@ -30,14 +30,14 @@ const PAGE_GRANULES: usize = PAGE_BYTES / GRANULE_BYTES;
 ///
 /// The bits above the bound count the runs that were freed: a search may lower the bound to the
 /// longest run that it found, if no run was freed since the search began.
-pub(super) struct Room(AtomicU64);
+pub(super) struct RoomBound(AtomicU64);
 
 const BOUND_BITS: u32 = 16;
 const BOUND_MAX: u64 = (1 << BOUND_BITS) - 1;
 
-impl Room {
-    pub(super) const fn unknown() -> Room {
-        Room(AtomicU64::new(BOUND_MAX))
+impl RoomBound {
+    pub(super) const fn unknown() -> RoomBound {
+        RoomBound(AtomicU64::new(BOUND_MAX))
     }
 
     fn state(&self) -> u64 {
@@ -76,7 +76,7 @@ pub(super) struct Region {
     start: AtomicPtr<u8>,
     /// A thread searches the region, or gives its pages back.
     is_searched: AtomicBool,
-    room: Room,
+    room: RoomBound,
     used: [AtomicU64; GRANULES / WORD_BITS],
     /// Pages that were allocated from since they were last given back to the system. Only the
     /// thread that searches the region changes them.
@@ -84,13 +84,13 @@ pub(super) struct Region {
 }
 
 /// A run of granules, and the number of its pages that the system will add.
-pub(super) struct Run {
+pub(super) struct GranuleRun {
     pub(super) start: NonNull<u8>,
     pub(super) pages_touched: usize,
 }
 
 /// The reason why there is no run.
-pub(super) enum Refused {
+pub(super) enum RunRefusal {
     /// No run of this length is free, or another thread is searching.
     NoRoom,
     /// The system maps nothing more.
@@ -111,7 +111,7 @@ impl Region {
         Region {
             start: AtomicPtr::new(ptr::null_mut()),
             is_searched: AtomicBool::new(false),
-            room: Room::unknown(),
+            room: RoomBound::unknown(),
             used: [const { AtomicU64::new(0) }; GRANULES / WORD_BITS],
             touched: [const { AtomicU64::new(0) }; PAGES / WORD_BITS],
         }
@@ -128,17 +128,17 @@ impl Region {
     }
 
     /// Allocates a run of `granules`, if there is one and no other thread is searching here.
-    pub(super) fn take(&self, granules: usize) -> Result<Run, Refused> {
-        let searching = self.search_alone().ok_or(Refused::NoRoom)?;
-        let base = searching.mapped().ok_or(Refused::NoMemory)?;
-        let first = self.room.search(|| self.find(granules)).ok_or(Refused::NoRoom)?;
+    pub(super) fn take(&self, granules: usize) -> Result<GranuleRun, RunRefusal> {
+        let searching = self.search_alone().ok_or(RunRefusal::NoRoom)?;
+        let base = searching.mapped().ok_or(RunRefusal::NoMemory)?;
+        let first = self.room.search(|| self.find(granules)).ok_or(RunRefusal::NoRoom)?;
         self.each_word(first, granules, |word, mask| {
             word.fetch_or(mask, Ordering::Relaxed);
         });
         let pages_touched = searching.touch(first, granules);
         // SAFETY: `find` gives runs within the region, whose mapping lives for ever.
         let start = unsafe { base.add(first * GRANULE_BYTES) };
-        Ok(Run { start, pages_touched })
+        Ok(GranuleRun { start, pages_touched })
     }
 
     /// Frees a run.
@@ -302,7 +302,7 @@ mod tests {
     /// A run that is freed during a search in vain is found by the next search.
     #[test]
     fn the_bound_is_not_lowered_over_what_came_back() {
-        let room = Room::unknown();
+        let room = RoomBound::unknown();
         assert_eq!(room.search(|| Err::<(), usize>(3)), None);
         assert_eq!(room.bound(), 3);
         let meanwhile = || {
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn pages_that_nothing_is_left_on_are_given_back() {
         let region = Region::new();
-        let blocks: Vec<Run> = (0..100).map(|_| region.take(9).ok().unwrap()).collect();
+        let blocks: Vec<GranuleRun> = (0..100).map(|_| region.take(9).ok().unwrap()).collect();
         let touched: usize = blocks.iter().map(|block| block.pages_touched).sum();
         assert_eq!(touched, (100 * 9usize).div_ceil(PAGE_GRANULES));
         for (index, block) in blocks.iter().enumerate() {

@@ -40,7 +40,7 @@ const CLOSED: u64 = 1 << 31;
 const WRITTEN_SHIFT: u32 = 32;
 
 /// One window of a log file.
-pub(crate) struct Window {
+pub(crate) struct MappedWindow {
     state: AtomicU64,
     base: AtomicPtr<u8>,
     /// The pages that were made writable: `first << 16 | end`.
@@ -56,12 +56,12 @@ enum Pin {
     Closed,
 }
 
-impl Window {
+impl MappedWindow {
     /// A window over `len` bytes of a file from `file_offset` (a multiple of
     /// [`WINDOW_BYTES`]), all within the file's length.
-    pub(crate) fn new(file_offset: u64, len: usize) -> Window {
+    pub(crate) fn new(file_offset: u64, len: usize) -> MappedWindow {
         debug_assert!(file_offset.is_multiple_of(WINDOW_BYTES) && len as u64 <= WINDOW_BYTES);
-        Window {
+        MappedWindow {
             state: AtomicU64::new(0),
             base: AtomicPtr::new(ptr::null_mut()),
             writable: AtomicU64::new(0),
@@ -248,7 +248,7 @@ impl Window {
     }
 }
 
-impl Drop for Window {
+impl Drop for MappedWindow {
     fn drop(&mut self) {
         self.unmap();
     }
@@ -264,7 +264,7 @@ mod tests {
     fn a_full_window_closes_and_a_late_writer_is_sent_away() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(8192).unwrap();
-        let window = Window::new(0, 8192);
+        let window = MappedWindow::new(0, 8192);
         assert!(window.write(file.as_fd(), 0, &[1; 5000]));
         assert!(window.write(file.as_fd(), 5000, &[2; 3192]));
         assert!(window.base.load(Ordering::Relaxed).is_null(), "unmapped when full");
@@ -278,8 +278,8 @@ mod tests {
     fn pages_are_claimed_in_growing_steps() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(WINDOW_BYTES).unwrap();
-        let window = Window::new(0, WINDOW_BYTES as usize);
-        let end = |window: &Window| window.writable.load(Ordering::Relaxed) & 0xffff;
+        let window = MappedWindow::new(0, WINDOW_BYTES as usize);
+        let end = |window: &MappedWindow| window.writable.load(Ordering::Relaxed) & 0xffff;
         let mut ends = Vec::new();
         for page in 0..40 {
             assert!(window.write(file.as_fd(), page * PAGE_BYTES, &[1; 10]));

@@ -5,9 +5,10 @@
 
 use super::crash_fs::CrashFs;
 use super::crash_state::{
-    Attempt, Effect, Holders, LockKey, State, all_or_nothing, flip_bit, normal, os_error, split,
+    CrashState, Effect, FileOperation, Holders, PathLockKey, all_or_nothing, flip_bit, normal,
+    os_error, split,
 };
-use super::directory::{NameOp, Node};
+use super::directory::{InodeRef, NameOp};
 use super::fault::Ops;
 use crate::checksum::crc32c;
 use crate::error::ends_early;
@@ -22,19 +23,19 @@ use std::sync::OnceLock;
 use windrow_base::{Error, ErrorKind, Result};
 
 /// An open file: the common part of every kind of handle.
-struct Handle {
-    shared: Arc<Mutex<State>>,
-    node: Node,
+struct CrashHandle {
+    shared: Arc<Mutex<CrashState>>,
+    node: InodeRef,
     path: PathBuf,
     generation: u64,
     /// Counts as a descriptor while it lives.
     _descriptor: Arc<()>,
 }
 
-impl Handle {
+impl CrashHandle {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let mut state = self.shared.lock();
-        let attempt = Attempt {
+        let attempt = FileOperation {
             op: Ops::WRITE,
             path: &self.path,
             offset,
@@ -47,13 +48,13 @@ impl Handle {
 
     fn sync(&self) -> Result<()> {
         let mut state = self.shared.lock();
-        let effect = state.begin_on(self.generation, &Attempt::on(Ops::SYNC, &self.path))?;
+        let effect = state.begin_on(self.generation, &FileOperation::on(Ops::SYNC, &self.path))?;
         state.sync(&self.node, effect)
     }
 }
 
 struct CrashWriteFile {
-    handle: Handle,
+    handle: CrashHandle,
     len: u64,
     /// The length at the last sync.
     synced_bytes: Option<u64>,
@@ -110,7 +111,7 @@ impl WriteFile for CrashWriteFile {
 /// A log. As a real one, it refuses writes after a write that failed. After a sync that failed it
 /// goes on, as the system does, so that a harness detects a repeated sync (rule R13).
 struct CrashLogFile {
-    handle: Handle,
+    handle: CrashHandle,
     failed: OnceLock<Error>,
 }
 
@@ -135,9 +136,9 @@ impl LogFile for CrashLogFile {
         if end <= self.reserved_bytes() {
             return Ok(());
         }
-        let Handle { shared, node, path, generation, .. } = &self.handle;
+        let CrashHandle { shared, node, path, generation, .. } = &self.handle;
         let mut state = shared.lock();
-        let attempt = Attempt { offset: end, ..Attempt::on(Ops::RESERVE, path) };
+        let attempt = FileOperation { offset: end, ..FileOperation::on(Ops::RESERVE, path) };
         let (done, result) = all_or_nothing(state.begin_on(*generation, &attempt)?);
         if done && !state.reserve(node, end) {
             return Err(os_error(28, path));
@@ -146,7 +147,7 @@ impl LogFile for CrashLogFile {
     }
 
     fn release(&self, end: u64) {
-        let Handle { shared, node, generation, .. } = &self.handle;
+        let CrashHandle { shared, node, generation, .. } = &self.handle;
         let state = shared.lock();
         if state.generation == *generation && !state.dead {
             let mut inode = node.lock();
@@ -161,16 +162,16 @@ impl LogFile for CrashLogFile {
 }
 
 struct CrashReadFile {
-    handle: Handle,
+    handle: CrashHandle,
     len: u64,
 }
 
 impl ReadFile for CrashReadFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let Handle { shared, node, path, generation, .. } = &self.handle;
+        let CrashHandle { shared, node, path, generation, .. } = &self.handle;
         let mut state = shared.lock();
         let len = buf.len() as u64;
-        let attempt = Attempt { offset, len, ..Attempt::on(Ops::READ, path) };
+        let attempt = FileOperation { offset, len, ..FileOperation::on(Ops::READ, path) };
         let effect = state.begin_on(*generation, &attempt)?;
         let got = node.lock().visible.read(offset, buf);
         match effect {
@@ -196,15 +197,15 @@ impl ReadFile for CrashReadFile {
     }
 }
 
-struct Locked {
-    shared: Arc<Mutex<State>>,
-    key: LockKey,
+struct LockedFile {
+    shared: Arc<Mutex<CrashState>>,
+    key: PathLockKey,
     generation: u64,
     id: FileId,
 }
 
 /// A lock; `None` if there was no file to lock.
-struct CrashLock(Option<Locked>);
+struct CrashLock(Option<LockedFile>);
 
 impl FileLock for CrashLock {
     fn id(&self) -> Option<FileId> {
@@ -214,7 +215,7 @@ impl FileLock for CrashLock {
 
 impl Drop for CrashLock {
     fn drop(&mut self) {
-        let Some(Locked { shared, key, generation, .. }) = &self.0 else { return };
+        let Some(LockedFile { shared, key, generation, .. }) = &self.0 else { return };
         let mut state = shared.lock();
         if state.generation != *generation {
             return;
@@ -231,13 +232,13 @@ impl Drop for CrashLock {
 
 /// A lease: its lock, and the file that it writes to.
 struct CrashLease {
-    handle: Handle,
+    handle: CrashHandle,
     id: FileId,
     _lock: CrashLock,
 }
 
 /// The key of a lease's lock: the file, under any name. A lock file is locked by its place.
-fn lease_key(node: &Node) -> LockKey {
+fn lease_key(node: &InodeRef) -> PathLockKey {
     (node.lock().id, String::new())
 }
 
@@ -263,8 +264,8 @@ impl CrashFs {
         Ok(anchored)
     }
 
-    fn handle(&self, state: &State, node: Node, path: &Path) -> Handle {
-        Handle {
+    fn handle(&self, state: &CrashState, node: InodeRef, path: &Path) -> CrashHandle {
+        CrashHandle {
             shared: self.shared.clone(),
             node,
             path: path.to_path_buf(),
@@ -276,8 +277,8 @@ impl CrashFs {
     /// Runs an operation that changes names, wholly or not at all. It gets the resolved path.
     fn change(
         &self,
-        attempt: &Attempt<'_>,
-        change: impl FnOnce(&mut State, &Path) -> Result<()>,
+        attempt: &FileOperation<'_>,
+        change: impl FnOnce(&mut CrashState, &Path) -> Result<()>,
     ) -> Result<()> {
         let mut state = self.shared.lock();
         let (done, result) = all_or_nothing(state.begin(attempt)?);
@@ -293,10 +294,10 @@ impl CrashFs {
         &self,
         op: Ops,
         path: &Path,
-        look: impl FnOnce(&mut State, &Path) -> Result<T>,
+        look: impl FnOnce(&mut CrashState, &Path) -> Result<T>,
     ) -> Result<T> {
         let mut state = self.shared.lock();
-        match state.begin(&Attempt::on(op, path))? {
+        match state.begin(&FileOperation::on(op, path))? {
             Effect::Part(_, error) => Err(error),
             _ => {
                 let place = state.resolve(&self.anchors, path);
@@ -306,11 +307,11 @@ impl CrashFs {
     }
 
     /// Creates a file: a log of this length, or an empty one.
-    fn create_file(&self, path: &Path, log_bytes: Option<u64>) -> Result<Handle> {
+    fn create_file(&self, path: &Path, log_bytes: Option<u64>) -> Result<CrashHandle> {
         let len = log_bytes.unwrap_or(0);
         let mut state = self.shared.lock();
         let reserved = log_bytes.map(|len| first_step(len, state.free_bytes()));
-        let attempt = Attempt { len, ..Attempt::on(Ops::CREATE, path) };
+        let attempt = FileOperation { len, ..FileOperation::on(Ops::CREATE, path) };
         let (done, result) = all_or_nothing(state.begin(&attempt)?);
         state.check_descriptors(path)?;
         if done && reserved.unwrap_or(0) > state.free_bytes() {
@@ -409,30 +410,33 @@ impl FileSystem for CrashFs {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let content = crc32c(to.as_os_str().as_encoded_bytes());
-        self.change(&Attempt { content, ..Attempt::on(Ops::RENAME, from) }, |state, from| {
-            let to = &state.resolve(&self.anchors, to);
-            let node = state.node(from)?;
-            if state.is_dir(to) {
-                return Err(os_error(21, to));
-            }
-            if from.parent() == to.parent() {
-                let to_name = state.place(to)?.1;
-                let (dir, from_name) = state.place(from)?;
-                if from_name != to_name {
-                    dir.change(NameOp::Rename { from: from_name, to: to_name, node });
+        self.change(
+            &FileOperation { content, ..FileOperation::on(Ops::RENAME, from) },
+            |state, from| {
+                let to = &state.resolve(&self.anchors, to);
+                let node = state.node(from)?;
+                if state.is_dir(to) {
+                    return Err(os_error(21, to));
                 }
-                return Ok(());
-            }
-            let (dir, name) = state.place(to)?;
-            dir.change(NameOp::Link(name, node));
-            let (dir, name) = state.place(from)?;
-            dir.change(NameOp::Unlink(name));
-            Ok(())
-        })
+                if from.parent() == to.parent() {
+                    let to_name = state.place(to)?.1;
+                    let (dir, from_name) = state.place(from)?;
+                    if from_name != to_name {
+                        dir.change(NameOp::Rename { from: from_name, to: to_name, node });
+                    }
+                    return Ok(());
+                }
+                let (dir, name) = state.place(to)?;
+                dir.change(NameOp::Link(name, node));
+                let (dir, name) = state.place(from)?;
+                dir.change(NameOp::Unlink(name));
+                Ok(())
+            },
+        )
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.change(&Attempt::on(Ops::REMOVE, path), |state, place| {
+        self.change(&FileOperation::on(Ops::REMOVE, path), |state, place| {
             state.node(place)?;
             let (dir, name) = state.place(place)?;
             dir.change(NameOp::Unlink(name));
@@ -442,20 +446,23 @@ impl FileSystem for CrashFs {
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         let content = crc32c(to.as_os_str().as_encoded_bytes());
-        self.change(&Attempt { content, ..Attempt::on(Ops::LINK, from) }, |state, from| {
-            let to = &state.resolve(&self.anchors, to);
-            let node = state.node(from)?;
-            if state.is_dir(to) || state.node(to).is_ok() {
-                return Err(os_error(17, to));
-            }
-            let (dir, name) = state.place(to)?;
-            dir.change(NameOp::Link(name, node));
-            Ok(())
-        })
+        self.change(
+            &FileOperation { content, ..FileOperation::on(Ops::LINK, from) },
+            |state, from| {
+                let to = &state.resolve(&self.anchors, to);
+                let node = state.node(from)?;
+                if state.is_dir(to) || state.node(to).is_ok() {
+                    return Err(os_error(17, to));
+                }
+                let (dir, name) = state.place(to)?;
+                dir.change(NameOp::Link(name, node));
+                Ok(())
+            },
+        )
     }
 
     fn create_dir(&self, dir: &Path) -> Result<()> {
-        self.change(&Attempt::on(Ops::CREATE_DIR, dir), |state, path| {
+        self.change(&FileOperation::on(Ops::CREATE_DIR, dir), |state, path| {
             if path.ancestors().any(|ancestor| state.node(ancestor).is_ok()) {
                 return Err(os_error(17, dir));
             }
@@ -465,7 +472,7 @@ impl FileSystem for CrashFs {
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.change(&Attempt::on(Ops::REMOVE_DIR, dir), |state, path| {
+        self.change(&FileOperation::on(Ops::REMOVE_DIR, dir), |state, path| {
             if path != normal(dir) {
                 // The directory was moved: another may have its name.
                 return Err(os_error(2, dir));
@@ -483,7 +490,7 @@ impl FileSystem for CrashFs {
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let mut state = self.shared.lock();
-        let effect = state.begin(&Attempt::on(Ops::SYNC_DIR, dir))?;
+        let effect = state.begin(&FileOperation::on(Ops::SYNC_DIR, dir))?;
         let place = state.resolve(&self.anchors, dir);
         match effect {
             Effect::Part(_, error) => {
@@ -505,7 +512,7 @@ impl FileSystem for CrashFs {
         let exclusive = mode == LockMode::Exclusive;
         let mut state = self.shared.lock();
         let op = if exclusive { Ops::LOCK } else { Ops::LOOK };
-        if let Effect::Part(_, error) = state.begin(&Attempt::on(op, path))? {
+        if let Effect::Part(_, error) = state.begin(&FileOperation::on(op, path))? {
             return Err(error);
         }
         let place = state.resolve(&self.anchors, path);
@@ -535,12 +542,12 @@ impl FileSystem for CrashFs {
         let count = held.map_or(0, |holders| holders.count) + 1;
         state.locks.insert(key.clone(), Holders { exclusive, count });
         let (shared, generation) = (self.shared.clone(), state.generation);
-        Ok(Box::new(CrashLock(Some(Locked { shared, key, generation, id }))))
+        Ok(Box::new(CrashLock(Some(LockedFile { shared, key, generation, id }))))
     }
 
     fn lease(&self, path: &Path) -> Result<Box<dyn Lease>> {
         let mut state = self.shared.lock();
-        let (done, result) = all_or_nothing(state.begin(&Attempt::on(Ops::LOCK, path))?);
+        let (done, result) = all_or_nothing(state.begin(&FileOperation::on(Ops::LOCK, path))?);
         if !done {
             return Err(result.err().unwrap_or_else(|| os_error(5, path)));
         }
@@ -559,7 +566,7 @@ impl FileSystem for CrashFs {
         let id = FileId { device: 1, inode: node.lock().id };
         state.locks.insert(key.clone(), Holders { exclusive: true, count: 1 });
         let (shared, generation) = (self.shared.clone(), state.generation);
-        let lock = CrashLock(Some(Locked { shared, key, generation, id }));
+        let lock = CrashLock(Some(LockedFile { shared, key, generation, id }));
         Ok(Box::new(CrashLease { handle: self.handle(&state, node, path), id, _lock: lock }))
     }
 

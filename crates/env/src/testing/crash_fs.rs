@@ -7,8 +7,8 @@
 //! Owns: crashes, injected faults, and the test's direct changes. Never does: touch the real file
 //! system, or a clock.
 
-use super::crash_state::{Anchor, Injected, State, Visit, normal, split};
-use super::directory::{Directory, Node};
+use super::crash_state::{CrashAnchor, CrashState, Injected, Visit, normal, split};
+use super::directory::{Directory, InodeRef};
 use super::fault::{Fault, FaultId};
 use super::image::Image;
 use super::inode::Inode;
@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 /// The file system; clones share it.
 #[derive(Clone)]
 pub struct CrashFs {
-    pub(super) shared: Arc<Mutex<State>>,
+    pub(super) shared: Arc<Mutex<CrashState>>,
     /// Directories that this handle holds open.
-    pub(super) anchors: Vec<Anchor>,
+    pub(super) anchors: Vec<CrashAnchor>,
 }
 
 impl CrashFs {
@@ -32,7 +32,7 @@ impl CrashFs {
     /// the effects of partial failures.
     pub fn new(seed: u64) -> CrashFs {
         CrashFs {
-            shared: Arc::new(Mutex::new(lock_ranks::CRASH_FS, State::new(seed))),
+            shared: Arc::new(Mutex::new(lock_ranks::CRASH_FS, CrashState::new(seed))),
             anchors: Vec::new(),
         }
     }
@@ -87,13 +87,13 @@ impl CrashFs {
         state.restart();
         let mut rng = Rng::new(loss.seed);
         state.lose_dirs(&loss, &mut rng);
-        let mut nodes: BTreeMap<u64, Node> = BTreeMap::new();
+        let mut nodes: BTreeMap<u64, InodeRef> = BTreeMap::new();
         for dir in state.dirs.values_mut() {
             damage_names(dir, &loss, &mut rng);
             nodes.extend(dir.visible.values().map(|node| (node.lock().id, node.clone())));
         }
         // In the order of their creation, so that a seed always means the same.
-        let nodes: Vec<Node> = nodes.into_values().collect();
+        let nodes: Vec<InodeRef> = nodes.into_values().collect();
         for node in &nodes {
             let draw = rng.next_u64();
             if node.lock().pending.is_empty() {
@@ -115,7 +115,7 @@ impl CrashFs {
         let mut state = self.shared.lock();
         state.restart();
         let mut rng = Rng::new(seed);
-        let mut nodes: BTreeMap<u64, Node> = BTreeMap::new();
+        let mut nodes: BTreeMap<u64, InodeRef> = BTreeMap::new();
         for dir in state.dirs.values() {
             nodes.extend(dir.visible.values().map(|node| (node.lock().id, node.clone())));
         }
@@ -202,7 +202,7 @@ impl CrashFs {
     #[must_use]
     pub fn fork(&self) -> CrashFs {
         let state = self.shared.lock();
-        let mut copies: BTreeMap<u64, Node> = BTreeMap::new();
+        let mut copies: BTreeMap<u64, InodeRef> = BTreeMap::new();
         let mut dirs = state.dirs.clone();
         for dir in dirs.values_mut() {
             for node in dir.nodes_mut() {
@@ -219,7 +219,7 @@ impl CrashFs {
             .iter()
             .map(|i| Injected { id: i.id, fault: i.fault.clone(), matched: i.matched })
             .collect();
-        let copy = State {
+        let copy = CrashState {
             dirs,
             locks: BTreeMap::new(),
             faults,
@@ -331,7 +331,7 @@ impl CrashFs {
     }
 }
 
-impl State {
+impl CrashState {
     /// Begins a new session: no earlier handle works, and nothing is locked.
     fn restart(&mut self) {
         self.generation += 1;

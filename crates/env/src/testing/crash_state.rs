@@ -4,7 +4,7 @@
 //! Owns: names, files, locks, counters and faults. Never does: damage anything by itself
 //! (`power_loss.rs`).
 
-use super::directory::{Directory, NameOp, Node};
+use super::directory::{Directory, InodeRef, NameOp};
 use super::fault::{Fault, FaultId, FaultKind, Ops, When};
 use super::inode::Inode;
 use super::random::Rng;
@@ -35,7 +35,7 @@ pub(super) enum Effect {
 }
 
 /// One operation at the gate.
-pub(super) struct Attempt<'a> {
+pub(super) struct FileOperation<'a> {
     pub(super) op: Ops,
     pub(super) path: &'a Path,
     pub(super) offset: u64,
@@ -44,9 +44,9 @@ pub(super) struct Attempt<'a> {
     pub(super) content: u32,
 }
 
-impl<'a> Attempt<'a> {
-    pub(super) fn on(op: Ops, path: &'a Path) -> Attempt<'a> {
-        Attempt { op, path, offset: 0, len: 0, content: 0 }
+impl<'a> FileOperation<'a> {
+    pub(super) fn on(op: Ops, path: &'a Path) -> FileOperation<'a> {
+        FileOperation { op, path, offset: 0, len: 0, content: 0 }
     }
 }
 
@@ -67,10 +67,10 @@ pub(super) struct Visit {
 }
 
 /// A directory that is held open: the path that it was opened by, and its id.
-pub(super) type Anchor = (PathBuf, u64);
+pub(super) type CrashAnchor = (PathBuf, u64);
 
 /// The object of a lock: a name in a directory, under any name of the directory.
-pub(super) type LockKey = (u64, String);
+pub(super) type PathLockKey = (u64, String);
 
 /// The holders of the lock on a path.
 #[derive(Clone, Copy)]
@@ -79,9 +79,9 @@ pub(super) struct Holders {
     pub(super) count: u32,
 }
 
-pub(super) struct State {
+pub(super) struct CrashState {
     pub(super) dirs: BTreeMap<PathBuf, Directory>,
-    pub(super) locks: BTreeMap<LockKey, Holders>,
+    pub(super) locks: BTreeMap<PathLockKey, Holders>,
     pub(super) faults: Vec<Injected>,
     pub(super) visits: Vec<Visit>,
     /// Whether faults do not strike, and descriptors are not counted.
@@ -105,11 +105,11 @@ pub(super) struct State {
     pub(super) rng: Rng,
 }
 
-impl State {
-    pub(super) fn new(seed: u64) -> State {
+impl CrashState {
+    pub(super) fn new(seed: u64) -> CrashState {
         let root = |(path, id)| (PathBuf::from(path), Directory { id, ..Directory::default() });
         let roots = [("", 1), ("/", 2)].map(root);
-        State {
+        CrashState {
             dirs: BTreeMap::from(roots),
             locks: BTreeMap::new(),
             faults: Vec::new(),
@@ -145,7 +145,7 @@ impl State {
     }
 
     /// Counts and traces an operation, and decides its effect.
-    pub(super) fn begin(&mut self, attempt: &Attempt<'_>) -> Result<Effect> {
+    pub(super) fn begin(&mut self, attempt: &FileOperation<'_>) -> Result<Effect> {
         if self.dead {
             return Err(power_is_off(attempt.path));
         }
@@ -177,8 +177,12 @@ impl State {
         Ok(Effect::Part(self.rng.next_u64(), os_error(errno, attempt.path)))
     }
 
-    /// As [`State::begin`], for an operation through a handle.
-    pub(super) fn begin_on(&mut self, generation: u64, attempt: &Attempt<'_>) -> Result<Effect> {
+    /// As [`CrashState::begin`], for an operation through a handle.
+    pub(super) fn begin_on(
+        &mut self,
+        generation: u64,
+        attempt: &FileOperation<'_>,
+    ) -> Result<Effect> {
         if generation != self.generation {
             return Err(power_is_off(attempt.path).context("the handle is from before a crash"));
         }
@@ -195,7 +199,7 @@ impl State {
         }
     }
 
-    fn strike(&mut self, attempt: &Attempt<'_>, index: u64) -> Option<FaultKind> {
+    fn strike(&mut self, attempt: &FileOperation<'_>, index: u64) -> Option<FaultKind> {
         let mut struck = None;
         if self.quiet {
             return struck;
@@ -221,7 +225,7 @@ impl State {
         struck
     }
 
-    fn fold(&mut self, attempt: &Attempt<'_>) {
+    fn fold(&mut self, attempt: &FileOperation<'_>) {
         let path = crate::checksum::crc32c(attempt.path.as_os_str().as_encoded_bytes());
         for word in [
             u64::from(attempt.op.bits()) << 32 | u64::from(path),
@@ -234,7 +238,7 @@ impl State {
 
     /// Resolves a path under directories that are held open: a path that begins with the path of
     /// such a directory leads into it, wherever it is now.
-    pub(super) fn resolve(&self, anchors: &[Anchor], path: &Path) -> PathBuf {
+    pub(super) fn resolve(&self, anchors: &[CrashAnchor], path: &Path) -> PathBuf {
         let path = normal(path);
         let within = anchors.iter().filter(|(anchor, _)| path.starts_with(anchor));
         let Some((anchor, id)) = within.max_by_key(|(anchor, _)| anchor.as_os_str().len()) else {
@@ -286,7 +290,7 @@ impl State {
     }
 
     /// The file of this name.
-    pub(super) fn node(&mut self, path: &Path) -> Result<Node> {
+    pub(super) fn node(&mut self, path: &Path) -> Result<InodeRef> {
         if self.is_dir(path) {
             return Err(os_error(21, path));
         }
@@ -295,7 +299,7 @@ impl State {
     }
 
     /// A new file of this name.
-    pub(super) fn create_node(&mut self, path: &Path, buffered: bool) -> Result<Node> {
+    pub(super) fn create_node(&mut self, path: &Path, buffered: bool) -> Result<InodeRef> {
         match self.node(path) {
             Ok(_) => Err(os_error(17, path)),
             Err(error) if !crate::fs::is_not_found(&error) => Err(error),
@@ -332,7 +336,7 @@ impl State {
     }
 
     /// Reserves space for a log up to `end` at least; `false` if there is no space.
-    pub(super) fn reserve(&mut self, node: &Node, end: u64) -> bool {
+    pub(super) fn reserve(&mut self, node: &InodeRef, end: u64) -> bool {
         let free_bytes = self.free_bytes();
         let mut inode = node.lock();
         let Some(reserved) = inode.reserved.filter(|&reserved| reserved < end) else {
@@ -350,7 +354,7 @@ impl State {
     /// Writes the bytes that the effect and the capacity allow.
     pub(super) fn write(
         &mut self,
-        node: &Node,
+        node: &InodeRef,
         path: &Path,
         effect: Effect,
         offset: u64,
@@ -387,7 +391,7 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn sync(&mut self, node: &Node, effect: Effect) -> Result<()> {
+    pub(super) fn sync(&mut self, node: &InodeRef, effect: Effect) -> Result<()> {
         let mut inode = node.lock();
         match effect {
             Effect::Part(_, error) => {

@@ -8,19 +8,19 @@ use crate::sync::{Arc, Mutex};
 use std::collections::BTreeMap;
 
 /// A file as directories and handles refer to it.
-pub(super) type Node = Arc<Mutex<Inode>>;
+pub(super) type InodeRef = Arc<Mutex<Inode>>;
 
 /// One change of names since the last sync. A rename is by inode: it can
 /// reach the device although the link of its old name did not.
 #[derive(Clone)]
 pub(super) enum NameOp {
-    Link(String, Node),
+    Link(String, InodeRef),
     Unlink(String),
-    Rename { from: String, to: String, node: Node },
+    Rename { from: String, to: String, node: InodeRef },
 }
 
 impl NameOp {
-    pub(super) fn apply(&self, names: &mut BTreeMap<String, Node>) {
+    pub(super) fn apply(&self, names: &mut BTreeMap<String, InodeRef>) {
         match self {
             NameOp::Link(name, node) => {
                 names.insert(name.clone(), node.clone());
@@ -40,8 +40,8 @@ impl NameOp {
 pub(super) struct Directory {
     /// Its identity, which stays when it is moved.
     pub(super) id: u64,
-    pub(super) visible: BTreeMap<String, Node>,
-    pub(super) durable: BTreeMap<String, Node>,
+    pub(super) visible: BTreeMap<String, InodeRef>,
+    pub(super) durable: BTreeMap<String, InodeRef>,
     pub(super) pending: Vec<NameOp>,
     /// Whether it was removed without a later sync of its parent: a power loss may bring it back.
     pub(super) removed: bool,
@@ -60,7 +60,7 @@ impl Directory {
     }
 
     /// Every file that some state of the directory may show.
-    pub(super) fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+    pub(super) fn nodes_mut(&mut self) -> impl Iterator<Item = &mut InodeRef> {
         let pending = self.pending.iter_mut().filter_map(|op| match op {
             NameOp::Link(_, node) | NameOp::Rename { node, .. } => Some(node),
             NameOp::Unlink(_) => None,

@@ -30,17 +30,17 @@ thread_local! {
 
 /// [`Jobs`] that take turns. All its other users are one thread.
 pub struct Interleaver {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTurns>,
     parallelism: usize,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedTurns {
+    state: Mutex<InterleaverState>,
     /// Notified when the turn has changed.
     turned: Condvar,
 }
 
-struct State {
+struct InterleaverState {
     queue: Vec<Job>,
     /// Jobs that have begun and wait to be stepped.
     parked: Vec<u64>,
@@ -59,7 +59,7 @@ struct State {
 impl Interleaver {
     /// At most `parallelism` begun jobs at a time, in an order drawn from `seed`.
     pub fn new(seed: u64, parallelism: usize) -> Interleaver {
-        let state = State {
+        let state = InterleaverState {
             queue: Vec::new(),
             parked: Vec::new(),
             under_way: 0,
@@ -70,7 +70,8 @@ impl Interleaver {
             overlaps: 0,
             panics: 0,
         };
-        let shared = Shared { state: Mutex::new(lock_ranks::JOBS, state), turned: Condvar::new() };
+        let shared =
+            SharedTurns { state: Mutex::new(lock_ranks::JOBS, state), turned: Condvar::new() };
         Interleaver { shared: Arc::new(shared), parallelism }
     }
 
@@ -90,9 +91,9 @@ impl Interleaver {
     }
 }
 
-impl State {
+impl InterleaverState {
     /// Draws the job to step. A new job gets a thread, which waits for its turn.
-    fn draw(&mut self, shared: &Arc<Shared>, parallelism: usize) -> Option<u64> {
+    fn draw(&mut self, shared: &Arc<SharedTurns>, parallelism: usize) -> Option<u64> {
         let new = if self.under_way < parallelism { self.queue.len() } else { 0 };
         let drawn = self.rng.below((new + self.parked.len()) as u64) as usize;
         if new + self.parked.len() == 0 {
@@ -112,7 +113,7 @@ impl State {
     }
 }
 
-impl Shared {
+impl SharedTurns {
     fn await_turn(&self, me: u64) {
         let mut state = self.state.lock();
         while state.turn != me {
@@ -131,7 +132,7 @@ impl Shared {
     }
 
     /// Gives the turn back to the thread that stepped this job.
-    fn give_back(&self, me: u64, state: &mut State) {
+    fn give_back(&self, me: u64, state: &mut InterleaverState) {
         state.turn = state.steppers.remove(&me).unwrap_or(FOREGROUND);
         self.turned.notify_all();
     }

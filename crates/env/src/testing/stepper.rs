@@ -22,10 +22,10 @@ const STEPS_MAX: usize = 10_000_000;
 /// [`Jobs`] in a queue. Steps draw among all queued jobs of any urgency: that gives more orders
 /// than any pool would.
 pub struct Stepper {
-    state: Mutex<State>,
+    state: Mutex<StepperState>,
 }
 
-struct State {
+struct StepperState {
     queue: Vec<(Urgency, Job)>,
     timers: Vec<(u64, Work)>,
     rng: Rng,
@@ -39,7 +39,7 @@ impl Stepper {
         Stepper {
             state: Mutex::new(
                 lock_ranks::JOBS,
-                State {
+                StepperState {
                     queue: Vec::new(),
                     timers: Vec::new(),
                     rng: Rng::new(seed),

@@ -15,7 +15,7 @@ use windrow_base::{Error, Result};
 
 /// The positions of an entry's parts. Offsets are within the entries' bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct EntryLayout {
     /// Bytes of the user key taken from the entry before.
     pub(super) shared: usize,
     /// The trailer and the rest of the user key begin here.
@@ -26,10 +26,10 @@ pub(super) struct Entry {
     pub(super) end: usize,
 }
 
-impl Entry {
+impl EntryLayout {
     /// Reads the entry at `at`; `None` if it does not fit in `entries`.
     #[inline]
-    pub(super) fn read(entries: &[u8], at: usize) -> Option<Entry> {
+    pub(super) fn read(entries: &[u8], at: usize) -> Option<EntryLayout> {
         let head = entries.get(at..)?;
         let (shared, rest, value, header_bytes) = match head {
             // Nearly always all three lengths are below 128.
@@ -39,7 +39,7 @@ impl Entry {
         let trailer_at = at + header_bytes;
         let value_at = trailer_at.checked_add(TRAILER_BYTES)?.checked_add(rest)?;
         let end = value_at.checked_add(value)?;
-        (end <= entries.len()).then_some(Entry { shared, trailer_at, value_at, end })
+        (end <= entries.len()).then_some(EntryLayout { shared, trailer_at, value_at, end })
     }
 
     /// The trailer.
@@ -69,7 +69,7 @@ fn lengths(head: &[u8]) -> Option<(usize, usize, usize, usize)> {
 /// User key and trailer of the entry at a restart point, where the key is whole.
 #[inline]
 pub(super) fn at_restart(entries: &[u8], at: usize) -> Result<(&[u8], u64)> {
-    match Entry::read(entries, at) {
+    match EntryLayout::read(entries, at) {
         Some(entry) if entry.shared == 0 => Ok((entry.rest(entries), entry.trailer(entries))),
         _ => Err(malformed()),
     }

@@ -3,7 +3,7 @@
 //! Owns: the lookup by hash index or binary search, and the scan of a restart interval. Never does:
 //! read a block, or search a second one.
 
-use super::entry::{Entry, malformed};
+use super::entry::{EntryLayout, malformed};
 use super::{BUCKET_COLLISION, BUCKET_EMPTY, Block, DataLayout, bucket_of};
 use crate::filter;
 use std::cmp::Ordering;
@@ -32,10 +32,10 @@ pub enum BlockGet {
 }
 
 /// The entry at which a search stopped.
-pub(super) struct Stop {
+pub(super) struct StopPosition {
     /// Offset of the entry.
     pub(super) at: usize,
-    pub(super) entry: Entry,
+    pub(super) entry: EntryLayout,
     /// Whether its user key is the target's.
     pub(super) equal: bool,
 }
@@ -132,7 +132,7 @@ impl Block {
         trailer: u64,
     ) -> Result<BlockGet> {
         Ok(match self.find_bytewise(range, user_key, trailer)? {
-            Some(Stop { entry, equal: true, .. }) => BlockGet::Found {
+            Some(StopPosition { entry, equal: true, .. }) => BlockGet::Found {
                 trailer: entry.trailer(&self.bytes),
                 value: entry.value_at..entry.end,
             },
@@ -153,13 +153,13 @@ impl Block {
         range: Range<usize>,
         user_key: &[u8],
         trailer: u64,
-    ) -> Result<Option<Stop>> {
+    ) -> Result<Option<StopPosition>> {
         let entries = self.bytes.get(..range.end).unwrap_or_default();
         let mut at = range.start;
         let mut matched = 0;
         let mut key_len = 0;
         while at < range.end {
-            let entry = Entry::read(entries, at).ok_or_else(malformed)?;
+            let entry = EntryLayout::read(entries, at).ok_or_else(malformed)?;
             if entry.shared > key_len {
                 return Err(malformed());
             }
@@ -170,15 +170,15 @@ impl Block {
                 matched = 0;
             }
             if entry.shared < matched {
-                return Ok(Some(Stop { at, entry, equal: false }));
+                return Ok(Some(StopPosition { at, entry, equal: false }));
             }
             if entry.shared == matched {
                 let target = &user_key[matched..];
                 let same = common_prefix(rest, target);
                 match rest.get(same).cmp(&target.get(same)) {
-                    Ordering::Greater => return Ok(Some(Stop { at, entry, equal: false })),
+                    Ordering::Greater => return Ok(Some(StopPosition { at, entry, equal: false })),
                     Ordering::Equal if entry.trailer(entries) <= trailer => {
-                        return Ok(Some(Stop { at, entry, equal: true }));
+                        return Ok(Some(StopPosition { at, entry, equal: true }));
                     }
                     Ordering::Equal | Ordering::Less => {}
                 }
@@ -200,7 +200,7 @@ impl Block {
         let mut at = range.start;
         let mut key = Vec::new();
         while at < range.end {
-            let entry = Entry::read(entries, at).ok_or_else(malformed)?;
+            let entry = EntryLayout::read(entries, at).ok_or_else(malformed)?;
             if entry.shared > key.len() {
                 return Err(malformed());
             }

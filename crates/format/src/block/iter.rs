@@ -7,7 +7,7 @@
 //! Owns: its position, the current key, and the cache. Never does: read a block, or trust an offset
 //! unchecked.
 
-use super::entry::{Entry, malformed};
+use super::entry::{EntryLayout, malformed};
 use super::{Block, DataLayout};
 use std::ops::Range;
 use std::sync::Arc;
@@ -232,7 +232,7 @@ impl BlockIter {
         let at = self.end;
         // The buffer holds the last entry's whole internal key.
         let user_bytes = self.key.len() - TRAILER_BYTES;
-        match Entry::read(entries, at) {
+        match EntryLayout::read(entries, at) {
             Some(entry) if entry.shared <= user_bytes => {
                 push_key(&mut self.key, 0, &entry, entries);
                 self.at = at;
@@ -286,7 +286,7 @@ impl BlockIter {
         let mut last_key_at = 0;
         let mut last_user_bytes = 0;
         while at < self.at {
-            let entry = Entry::read(entries, at)?;
+            let entry = EntryLayout::read(entries, at)?;
             if entry.shared > last_user_bytes {
                 return None;
             }
@@ -305,7 +305,7 @@ impl BlockIter {
 
 /// Completes a key whose shared part is in `out[from..]`.
 #[inline]
-fn push_key(out: &mut Vec<u8>, from: usize, entry: &Entry, entries: &[u8]) {
+fn push_key(out: &mut Vec<u8>, from: usize, entry: &EntryLayout, entries: &[u8]) {
     out.truncate(from + entry.shared);
     out.extend_from_slice(entry.rest(entries));
     out.extend_from_slice(&entries[entry.trailer_at..entry.trailer_at + TRAILER_BYTES]);

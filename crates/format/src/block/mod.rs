@@ -32,7 +32,7 @@ pub use iter::BlockIter;
 
 use crate::codec::Codec;
 use crate::filter::{self, Filter};
-use entry::Entry;
+use entry::EntryLayout;
 use windrow_base::key::{self, Kind};
 use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo};
 use windrow_env::Buffer;
@@ -233,7 +233,7 @@ impl Block {
     pub fn give_seq(&mut self, seq: SeqNo) -> Result<()> {
         let (mut at, end) = (0, self.data().entries_end);
         while at < end {
-            let Some(entry) = Entry::read(&self.bytes[..end], at) else {
+            let Some(entry) = EntryLayout::read(&self.bytes[..end], at) else {
                 return Err(entry::malformed());
             };
             let kind = match entry.trailer(&self.bytes) {

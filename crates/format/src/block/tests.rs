@@ -4,7 +4,7 @@
 //! Owns: the cases, and the sorted list that answers are compared with. Never does: read or write a
 //! file.
 
-use super::entry::Entry;
+use super::entry::EntryLayout;
 use super::*;
 use crate::filter;
 use crate::test_files::orders;
@@ -256,7 +256,7 @@ fn intervals_are_bounded_in_bytes_and_entries() {
             let (from, to) = (block.restart(&layout, restart), block.restart_end(&layout, restart));
             let mut entry_starts = vec![from];
             while let Some(entry) =
-                Entry::read(block.entries(&layout), entry_starts[entry_starts.len() - 1])
+                EntryLayout::read(block.entries(&layout), entry_starts[entry_starts.len() - 1])
                 && entry.end < to
             {
                 entry_starts.push(entry.end);

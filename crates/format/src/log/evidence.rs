@@ -20,12 +20,12 @@
 //!
 //! Owns: that search. Never does: judge the end of a log (`reader.rs`).
 
-use super::fragment::{Class, Fragment, FragmentHeader, HEADER_BYTES};
+use super::fragment::{Class, FragmentHeader, FragmentKind, HEADER_BYTES};
 use super::framing::Framing;
 use super::header::FileHeader;
-use super::place::payload_crc;
-use super::window::Window;
-use super::{fixed, short};
+use super::position::payload_crc;
+use super::window::FileWindow;
+use super::{fixed_header, short_header};
 use std::ops::Range;
 use windrow_base::{FileUid, Result};
 use windrow_env::ReadFile;
@@ -47,7 +47,7 @@ pub(super) struct Evidence {
 ///
 /// # Errors
 /// `Io`.
-pub(super) fn written_end(file: &dyn ReadFile, window: &mut Window, from: u64) -> Result<u64> {
+pub(super) fn written_end(file: &dyn ReadFile, window: &mut FileWindow, from: u64) -> Result<u64> {
     let (mut end, mut at) = (from, from);
     while at < file.len() {
         let range = window.load_from(file, at, 1)?;
@@ -75,12 +75,12 @@ pub(super) enum For {
 /// `Io`.
 pub(super) fn search(
     file: &dyn ReadFile,
-    window: &mut Window,
+    window: &mut FileWindow,
     header: &FileHeader,
     within: Range<u64>,
     what: For,
 ) -> Result<Behind> {
-    let mut search = Search { uid: header.uid, end: within.start, tries: 0 };
+    let mut search = EvidenceSearch { uid: header.uid, end: within.start, tries: 0 };
     let mut behind = Behind::default();
     let mut pieces = Pieces::default();
     let mut at = within.start;
@@ -147,7 +147,7 @@ impl Pieces {
     /// one.
     fn join(&mut self, place: Range<u64>, header: &FragmentHeader) -> Option<u64> {
         let open = self.open.take();
-        let fragment = Fragment::from_u8(header.fragment)?;
+        let fragment = FragmentKind::from_u8(header.fragment)?;
         if header.class != Class::Batch as u8 || header.stream != 0 {
             return None;
         }
@@ -164,7 +164,7 @@ impl Pieces {
 }
 
 /// A search in progress.
-struct Search {
+struct EvidenceSearch {
     uid: FileUid,
     /// The offset where reading stopped.
     end: u64,
@@ -172,9 +172,9 @@ struct Search {
     tries: u32,
 }
 
-impl Search {
+impl EvidenceSearch {
     /// Searches bytes from file offset `at` for the first valid header of fixed length, as
-    /// [`Search::short`] does for short ones.
+    /// [`EvidenceSearch::short`] does for short ones.
     fn fixed(&self, bytes: &[u8], at: u64) -> Option<(u64, FragmentHeader, usize)> {
         let uid_bytes = self.uid.to_le_bytes();
         for (i, candidate) in bytes.windows(HEADER_BYTES).enumerate() {
@@ -182,8 +182,9 @@ impl Search {
                 continue;
             }
             let place = at + i as u64;
-            let header =
-                candidate.first_chunk().and_then(|bytes| fixed::read(bytes, self.uid, place));
+            let header = candidate
+                .first_chunk()
+                .and_then(|bytes| fixed_header::read(bytes, self.uid, place));
             if let Some(header) = header {
                 return Some((place, header, HEADER_BYTES));
             }
@@ -201,15 +202,15 @@ impl Search {
     ) -> Option<(u64, FragmentHeader, usize)> {
         // The last places are tried with the next window, which has their headers whole.
         let places = if is_last { bytes.len() } else { bytes.len() - (HEADER_BYTES - 1) };
-        let kinds = bytes.get(short::KIND_AT..)?;
+        let kinds = bytes.get(short_header::KIND_AT..)?;
         for (i, &kind) in kinds.iter().enumerate().take(places) {
-            if !short::is_kind(kind) {
+            if !short_header::is_kind(kind) {
                 continue;
             }
             let (place, candidate) = (at + i as u64, &bytes[i..]);
-            let Some((header, len)) = short::parse(candidate, place) else { continue };
+            let Some((header, len)) = short_header::parse(candidate, place) else { continue };
             self.tries = self.tries.saturating_add(u32::from(header.durable_up_to > self.end));
-            if short::is_whole(&candidate[..len], self.uid, place) {
+            if short_header::is_whole(&candidate[..len], self.uid, place) {
                 return Some((place, header, len));
             }
         }

@@ -1,7 +1,7 @@
 //! Fragments: the pieces of a record, each with a header that has a checksum of its own.
 //!
 //! Owns: the kinds of fragments, and the fields of a header. Never does: know the header's bytes
-//! (`fixed.rs`, `short.rs`), or put records together.
+//! (`fixed_header.rs`, `short_header.rs`), or put records together.
 
 use windrow_base::{Error, Result};
 
@@ -45,30 +45,30 @@ impl Class {
 /// so that no valid header begins like preallocated space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Fragment {
+pub(super) enum FragmentKind {
     Full = 1,
     First = 2,
     Middle = 3,
     Last = 4,
 }
 
-impl Fragment {
-    pub(super) fn from_u8(byte: u8) -> Option<Fragment> {
+impl FragmentKind {
+    pub(super) fn from_u8(byte: u8) -> Option<FragmentKind> {
         Some(match byte {
-            1 => Fragment::Full,
-            2 => Fragment::First,
-            3 => Fragment::Middle,
-            4 => Fragment::Last,
+            1 => FragmentKind::Full,
+            2 => FragmentKind::First,
+            3 => FragmentKind::Middle,
+            4 => FragmentKind::Last,
             _ => return None,
         })
     }
 
     pub(super) fn starts(self) -> bool {
-        matches!(self, Fragment::Full | Fragment::First)
+        matches!(self, FragmentKind::Full | FragmentKind::First)
     }
 
     pub(super) fn ends(self) -> bool {
-        matches!(self, Fragment::Full | Fragment::Last)
+        matches!(self, FragmentKind::Full | FragmentKind::Last)
     }
 }
 

@@ -3,15 +3,15 @@
 //!
 //! Owns: the fragment being built. Never does: write to files.
 
-use super::fragment::{Class, FRAGMENT_BYTES_MAX, Fragment};
-use super::place::{Place, seal_fragment};
+use super::fragment::{Class, FRAGMENT_BYTES_MAX, FragmentKind};
+use super::position::{LogPosition, seal_fragment};
 use windrow_base::Result;
 
 /// A record being framed.
 pub struct Framer {
     class: Class,
     /// The place of the fragment being built.
-    place: Place,
+    place: LogPosition,
     is_first: bool,
     /// Bytes of room for its header, at the beginning of `framed`.
     room: usize,
@@ -21,7 +21,7 @@ pub struct Framer {
 
 impl Framer {
     /// A framer for a record in this place.
-    pub fn new(class: Class, place: Place) -> Framer {
+    pub fn new(class: Class, place: LogPosition) -> Framer {
         let room = place.room_bytes();
         Framer { class, place, is_first: true, room, framed: vec![0; room] }
     }
@@ -47,7 +47,7 @@ impl Framer {
             if room == 0 {
                 // More bytes follow, so it is not the last fragment.
                 self.seal(
-                    if self.is_first { Fragment::First } else { Fragment::Middle },
+                    if self.is_first { FragmentKind::First } else { FragmentKind::Middle },
                     &mut put,
                 )?;
                 continue;
@@ -64,12 +64,12 @@ impl Framer {
     /// # Errors
     /// The error of `put`.
     pub fn finish(mut self, put: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        self.seal(if self.is_first { Fragment::Full } else { Fragment::Last }, put)
+        self.seal(if self.is_first { FragmentKind::Full } else { FragmentKind::Last }, put)
     }
 
     fn seal(
         &mut self,
-        fragment: Fragment,
+        fragment: FragmentKind,
         mut put: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let begin = seal_fragment(&mut self.framed, self.room, &self.place, self.class, fragment);

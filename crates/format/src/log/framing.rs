@@ -1,6 +1,6 @@
 //! The forms of a log, by the version in the file's header.
 //!
-//! Owns: their numbers. Never does: read or write one (`place.rs`, `batch.rs`).
+//! Owns: their numbers. Never does: read or write one (`position.rs`, `batch.rs`).
 
 /// The form of a log's fragment headers, and of the batches in it. The numbers are the
 /// versions in the file's header.

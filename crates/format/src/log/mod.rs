@@ -8,21 +8,21 @@
 //!
 //! Every fragment records the length of the log that was known to be on the device when it was
 //! written (`durable_up_to`). This tells a torn tail (bytes that were never promised durable) from
-//! damage to synced bytes: see [`Reader`].
+//! damage to synced bytes: see [`LogReader`].
 //!
 //! Owns: the file header, the fragments, and the rule for the torn tail. Never does: write to
 //! files, or know the meaning of a payload.
 
 mod evidence;
-mod fixed;
+mod fixed_header;
 mod fragment;
 mod framer;
 mod framing;
 mod header;
 mod mark;
-mod place;
+mod position;
 mod reader;
-mod short;
+mod short_header;
 mod window;
 
 pub use fragment::{Class, FRAGMENT_BYTES_MAX, HEADER_BYTES};
@@ -32,11 +32,11 @@ pub use header::{
     FILE_HEADER_BYTES, FileHeader, LogKind, MAGIC, decode_file_header, encode_file_header, is_blank,
 };
 pub use mark::{Length, Mark};
-pub use place::{Place, framed_bytes_max};
-pub use reader::{Reader, Record};
+pub use position::{LogPosition, framed_bytes_max};
+pub use reader::{LogReader, LogRecord};
 
-use fragment::Fragment;
-use place::seal_fragment;
+use fragment::FragmentKind;
+use position::seal_fragment;
 use windrow_base::Result;
 
 /// Fills in the header of a record of one fragment, in place: `buf` is [`HEADER_BYTES`] of room, or
@@ -44,15 +44,15 @@ use windrow_base::Result;
 ///
 /// # Panics
 /// If there is no room, or the payload is over [`FRAGMENT_BYTES_MAX`] (use [`frame`]).
-pub fn seal(buf: &mut [u8], payload_at: usize, class: Class, place: Place) -> &[u8] {
+pub fn seal(buf: &mut [u8], payload_at: usize, class: Class, place: LogPosition) -> &[u8] {
     assert!(buf.len() - payload_at <= FRAGMENT_BYTES_MAX, "one fragment holds the payload");
-    let begin = seal_fragment(buf, payload_at, &place, class, Fragment::Full);
+    let begin = seal_fragment(buf, payload_at, &place, class, FragmentKind::Full);
     &buf[begin..]
 }
 
 /// Appends a record of any size to `out`, in as many fragments as it needs. The first
 /// appended byte goes to `place`.
-pub fn frame(out: &mut Vec<u8>, payload: &[u8], class: Class, place: Place) {
+pub fn frame(out: &mut Vec<u8>, payload: &[u8], class: Class, place: LogPosition) {
     out.reserve(place.framed_bytes(payload.len()) as usize);
     let append = |_, piece: &[u8]| {
         out.extend_from_slice(piece);
@@ -70,7 +70,7 @@ pub fn frame(out: &mut Vec<u8>, payload: &[u8], class: Class, place: Place) {
 pub fn frame_pieces(
     payload: &[u8],
     class: Class,
-    place: Place,
+    place: LogPosition,
     mut put: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut framer = Framer::new(class, place);

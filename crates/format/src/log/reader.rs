@@ -13,17 +13,18 @@
 //!
 //! Whole batches may lie behind a gap that is no corruption: a power loss takes sectors in any
 //! order, writers fill their slots in any order, and a damaged byte that was not synced looks the
-//! same. They are counted ([`Reader::batches_behind`]) and not replayed: a log gives back a prefix
-//! of its records. A tool that shows all batches goes on behind the gap ([`Reader::pass_gap`]).
+//! same. They are counted ([`LogReader::batches_behind`]) and not replayed: a log gives back a
+//! prefix of its records. A tool that shows all batches goes on behind the gap
+//! ([`LogReader::pass_gap`]).
 //!
 //! Owns: the rule, and the place in the log. Never does: apply a record, or change the file.
 
 use super::evidence::{self, Evidence, For};
-use super::fragment::{Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES};
+use super::fragment::{Class, FRAGMENT_BYTES_MAX, FragmentHeader, FragmentKind, HEADER_BYTES};
 use super::framing::Framing;
 use super::header::{FILE_HEADER_BYTES, FileHeader, LogKind, decode_file_header, expect_kind};
-use super::place::{payload_crc, read_header};
-use super::window::Window;
+use super::position::{payload_crc, read_header};
+use super::window::FileWindow;
 use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
@@ -31,7 +32,7 @@ use windrow_env::ReadFile;
 
 /// One record.
 #[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
+pub struct LogRecord<'a> {
     /// The class of the payload.
     pub class: Class,
     /// The form of the log, and of a batch in it.
@@ -47,23 +48,23 @@ pub struct Record<'a> {
 }
 
 /// Reads a log from its start.
-pub struct Reader {
+pub struct LogReader {
     file: Arc<dyn ReadFile>,
     header: FileHeader,
     known_durable_bytes: u64,
     /// Whether another process still writes to the log, so that its end proves nothing.
     is_live: bool,
-    window: Window,
+    window: FileWindow,
     /// The offset of the next record; at the end, the end of the valid part.
     at: u64,
     /// Payload of a record of several fragments.
     assembled: Vec<u8>,
     /// The bytes behind the end, once it was judged.
     torn: Torn,
-    state: State,
+    state: ReaderState,
 }
 
-enum State {
+enum ReaderState {
     Reading,
     Ended,
     Failed(Error),
@@ -79,7 +80,7 @@ struct Torn {
 }
 
 /// A record whose fragments were read, with the place of its payload.
-struct Found {
+struct PayloadLocation {
     class: Class,
     end: u64,
     durable_up_to: u64,
@@ -88,13 +89,13 @@ struct Found {
 }
 
 /// The payload of a fragment.
-struct Payload {
+struct FragmentPayload {
     /// The payload's end in the file.
     end: u64,
     in_window: Range<usize>,
 }
 
-impl Reader {
+impl LogReader {
     /// Opens a log and checks its header. `known_durable_bytes`: the length of this log that
     /// another file records as durable.
     ///
@@ -105,7 +106,7 @@ impl Reader {
         file: Arc<dyn ReadFile>,
         expect: LogKind,
         known_durable_bytes: Option<u64>,
-    ) -> Result<Reader> {
+    ) -> Result<LogReader> {
         let named = |e: Error| e.with_file(file.path().display().to_string());
         let known_durable_bytes = known_durable_bytes.unwrap_or(0);
         if file.len() < known_durable_bytes.max(FILE_HEADER_BYTES as u64) {
@@ -120,22 +121,22 @@ impl Reader {
         file.read_at(0, &mut head).map_err(named)?;
         let header = decode_file_header(&head).map_err(named)?;
         expect_kind(&header, expect).map_err(named)?;
-        Ok(Reader {
+        Ok(LogReader {
             file,
             header,
             known_durable_bytes,
             is_live: false,
-            window: Window::default(),
+            window: FileWindow::default(),
             at: FILE_HEADER_BYTES as u64,
             assembled: Vec::new(),
             torn: Torn::default(),
-            state: State::Reading,
+            state: ReaderState::Reading,
         })
     }
 
     /// Goes on at the offset of a record that an earlier reader found.
     #[must_use]
-    pub fn go_on_at(mut self, at: u64) -> Reader {
+    pub fn go_on_at(mut self, at: u64) -> LogReader {
         debug_assert!(FILE_HEADER_BYTES as u64 <= at, "a record begins within the header");
         self.at = at;
         self
@@ -144,7 +145,7 @@ impl Reader {
     /// Takes the first place without a whole record for the end, and does not judge it: in a log
     /// that is being written, the next record may be about to appear there.
     #[must_use]
-    pub fn of_live(mut self) -> Reader {
+    pub fn of_live(mut self) -> LogReader {
         self.is_live = true;
         self
     }
@@ -161,22 +162,22 @@ impl Reader {
     /// missing (the rule at the top of this file); `NotSupported` for a record
     /// class or stream this build does not know; `Io`. Errors are final.
     #[allow(clippy::should_implement_trait, reason = "records borrow from the reader")]
-    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
+    pub fn next(&mut self) -> Result<Option<LogRecord<'_>>> {
         match &self.state {
-            State::Reading => {}
-            State::Ended => return Ok(None),
-            State::Failed(e) => return Err(e.clone()),
+            ReaderState::Reading => {}
+            ReaderState::Ended => return Ok(None),
+            ReaderState::Failed(e) => return Err(e.clone()),
         }
         let offset = self.at;
         let found = match self.read_record() {
             Ok(Some(found)) => found,
             Ok(None) if self.is_live => {
-                self.state = State::Ended;
+                self.state = ReaderState::Ended;
                 return Ok(None);
             }
             Ok(None) => match self.judge_end() {
                 Ok(torn) => {
-                    (self.torn, self.state) = (torn, State::Ended);
+                    (self.torn, self.state) = (torn, ReaderState::Ended);
                     return Ok(None);
                 }
                 Err(e) => return Err(self.fail(e)),
@@ -188,9 +189,9 @@ impl Reader {
             Some(range) => &self.window.bytes[range],
             None => &self.assembled,
         };
-        let Found { class, end, durable_up_to, .. } = found;
+        let PayloadLocation { class, end, durable_up_to, .. } = found;
         let framing = self.header.framing;
-        Ok(Some(Record { class, framing, payload, offset, end, durable_up_to }))
+        Ok(Some(LogRecord { class, framing, payload, offset, end, durable_up_to }))
     }
 
     /// After the end: the length of the valid part.
@@ -201,14 +202,14 @@ impl Reader {
     /// After the end: the number of bytes behind the valid part, without the preallocated zeros at
     /// the file's end; `None` if there are none.
     pub fn torn(&self) -> Option<u64> {
-        matches!(self.state, State::Ended)
+        matches!(self.state, ReaderState::Ended)
             .then(|| self.torn.end.saturating_sub(self.at))
             .filter(|bytes| *bytes > 0)
     }
 
     /// After the end: the number of whole batches behind the valid part.
     pub fn batches_behind(&self) -> u64 {
-        if matches!(self.state, State::Ended) { self.torn.batches } else { 0 }
+        if matches!(self.state, ReaderState::Ended) { self.torn.batches } else { 0 }
     }
 
     /// After the end: goes on with the first whole batch behind it, if there is one, as in a live
@@ -217,26 +218,26 @@ impl Reader {
     /// # Errors
     /// `Io`.
     pub fn pass_gap(&mut self) -> Result<bool> {
-        if !matches!(self.state, State::Ended) {
+        if !matches!(self.state, ReaderState::Ended) {
             return Ok(false);
         }
         let within = self.at..self.torn.end;
         let found =
             evidence::search(&*self.file, &mut self.window, &self.header, within, For::FirstBatch)?;
         let Some(begin) = found.first_batch else { return Ok(false) };
-        (self.at, self.is_live, self.state) = (begin, true, State::Reading);
+        (self.at, self.is_live, self.state) = (begin, true, ReaderState::Reading);
         self.torn.batches = 0;
         Ok(true)
     }
 
     fn fail(&mut self, e: Error) -> Error {
         let e = e.with_file(self.file.path().display().to_string()).with_offset(self.at);
-        self.state = State::Failed(e.clone());
+        self.state = ReaderState::Failed(e.clone());
         e
     }
 
     /// Reads the fragments of the record at `self.at`. `None` if no whole valid record is there.
-    fn read_record(&mut self) -> Result<Option<Found>> {
+    fn read_record(&mut self) -> Result<Option<PayloadLocation>> {
         self.assembled.clear();
         if self.assembled.capacity() > 4 * FRAGMENT_BYTES_MAX {
             // Records of several fragments are rare: do not keep the memory of a large one.
@@ -250,7 +251,7 @@ impl Reader {
             };
             let end = payload.end;
             let payload = payload.in_window;
-            let fragment = Fragment::from_u8(header.fragment);
+            let fragment = FragmentKind::from_u8(header.fragment);
             if header.stream != 0 || fragment.is_none() {
                 return Err(Error::not_supported(
                     "log fragment of a kind that needs a newer Windrow",
@@ -265,8 +266,8 @@ impl Reader {
                 return Ok(None);
             }
             let durable_up_to = header.durable_up_to;
-            if fragment == Fragment::Full {
-                return Ok(Some(Found {
+            if fragment == FragmentKind::Full {
+                return Ok(Some(PayloadLocation {
                     class: this,
                     end,
                     durable_up_to,
@@ -276,7 +277,12 @@ impl Reader {
             class = Some(this);
             self.assembled.extend_from_slice(&self.window.bytes[payload]);
             if fragment.ends() {
-                return Ok(Some(Found { class: this, end, durable_up_to, in_window: None }));
+                return Ok(Some(PayloadLocation {
+                    class: this,
+                    end,
+                    durable_up_to,
+                    in_window: None,
+                }));
             }
             at = end;
         }
@@ -284,7 +290,7 @@ impl Reader {
 
     /// Reads the fragment at `at`, if both its checksums hold: its header, and its payload in the
     /// window.
-    fn read_fragment(&mut self, at: u64) -> Result<Option<(FragmentHeader, Payload)>> {
+    fn read_fragment(&mut self, at: u64) -> Result<Option<(FragmentHeader, FragmentPayload)>> {
         let FileHeader { framing, uid, .. } = self.header;
         let head = self.window.load_from(&*self.file, at, HEADER_BYTES)?;
         let bytes = &self.window.bytes[head];
@@ -297,7 +303,7 @@ impl Reader {
         };
         let crc = payload_crc(uid, begin, &self.window.bytes[range.clone()]);
         let is_whole = crc == header.payload_crc;
-        let payload = Payload { end: begin + range.len() as u64, in_window: range };
+        let payload = FragmentPayload { end: begin + range.len() as u64, in_window: range };
         Ok(is_whole.then_some((header, payload)))
     }
 

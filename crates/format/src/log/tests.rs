@@ -9,7 +9,7 @@ use crate::test_files::mem_file;
 use windrow_base::ErrorKind;
 
 use super::fragment::FragmentHeader;
-use super::place::payload_crc;
+use super::position::payload_crc;
 
 const UID: u64 = 0x1122_3344_5566_7788;
 
@@ -27,7 +27,7 @@ fn file_header(kind: LogKind, framing: Framing) -> FileHeader {
     }
 }
 
-struct Log {
+struct SampleLog {
     bytes: Vec<u8>,
     payloads: Vec<Vec<u8>>,
     /// End of each record.
@@ -37,8 +37,8 @@ struct Log {
 }
 
 /// A log of records of the given sizes; synced after every third.
-fn log_of(framing: Framing, sizes: &[usize], preallocated: usize) -> Log {
-    let mut log = Log {
+fn log_of(framing: Framing, sizes: &[usize], preallocated: usize) -> SampleLog {
+    let mut log = SampleLog {
         bytes: encode_file_header(&file_header(LogKind::Wal, framing)),
         payloads: Vec::new(),
         ends: Vec::new(),
@@ -48,7 +48,7 @@ fn log_of(framing: Framing, sizes: &[usize], preallocated: usize) -> Log {
     for (i, &size) in sizes.iter().enumerate() {
         let payload: Vec<u8> = (0..size).map(|j| (i * 31 + j * 7) as u8).collect();
         let at = log.bytes.len() as u64;
-        let place = Place { framing, uid: UID, offset: at, durable_up_to: durable };
+        let place = LogPosition { framing, uid: UID, offset: at, durable_up_to: durable };
         if size <= FRAGMENT_BYTES_MAX && i % 2 == 0 {
             let mut buf = vec![0; HEADER_BYTES];
             buf.extend_from_slice(&payload);
@@ -71,12 +71,12 @@ fn log_of(framing: Framing, sizes: &[usize], preallocated: usize) -> Log {
 }
 
 /// A record's place in a log without a known durable length.
-fn place(framing: Framing, offset: u64) -> Place {
-    Place { framing, uid: UID, offset, durable_up_to: 0 }
+fn place(framing: Framing, offset: u64) -> LogPosition {
+    LogPosition { framing, uid: UID, offset, durable_up_to: 0 }
 }
 
 /// The header of a fragment in this place.
-fn header_of(place: Place, class: u8, fragment: u8, payload: &[u8]) -> FragmentHeader {
+fn header_of(place: LogPosition, class: u8, fragment: u8, payload: &[u8]) -> FragmentHeader {
     let payload_at = place.offset + place.header_bytes(payload.len()) as u64;
     FragmentHeader {
         payload_crc: payload_crc(UID, payload_at, payload),
@@ -88,13 +88,13 @@ fn header_of(place: Place, class: u8, fragment: u8, payload: &[u8]) -> FragmentH
     }
 }
 
-fn header_bytes(place: Place, header: FragmentHeader) -> Vec<u8> {
+fn header_bytes(place: LogPosition, header: FragmentHeader) -> Vec<u8> {
     let mut out = vec![0; place.header_bytes(header.len as usize)];
     place.write(&header, &mut out);
     out
 }
 
-struct Outcome {
+struct ReadOutcome {
     records: Vec<Vec<u8>>,
     valid_bytes: u64,
     torn: Option<u64>,
@@ -104,8 +104,8 @@ struct Outcome {
     passed: Vec<Vec<u8>>,
 }
 
-fn read(bytes: &[u8], known: Option<u64>) -> Result<Outcome> {
-    let mut reader = Reader::open(mem_file(bytes.to_vec()), LogKind::Wal, known)?;
+fn read(bytes: &[u8], known: Option<u64>) -> Result<ReadOutcome> {
+    let mut reader = LogReader::open(mem_file(bytes.to_vec()), LogKind::Wal, known)?;
     let mut records = Vec::new();
     let mut end = FILE_HEADER_BYTES as u64;
     while let Some(record) = reader.next()? {
@@ -123,12 +123,12 @@ fn read(bytes: &[u8], known: Option<u64>) -> Result<Outcome> {
             passed.push(record.payload.to_vec());
         }
     }
-    Ok(Outcome { records, valid_bytes: end, torn, behind, passed })
+    Ok(ReadOutcome { records, valid_bytes: end, torn, behind, passed })
 }
 
 /// Judges the outcome of reading a damaged log: its records must be a prefix, and none may be
 /// missing that a surviving later record, or `known`, says was durable.
-fn judge(log: &Log, damaged: &[u8], known: Option<u64>, what: &str) {
+fn judge(log: &SampleLog, damaged: &[u8], known: Option<u64>, what: &str) {
     match read(damaged, known) {
         Err(e) => assert!(e.is_corruption(), "{what}: {e}"),
         Ok(outcome) => {
@@ -260,7 +260,7 @@ fn a_large_record_is_all_or_nothing() {
         }
         assert_eq!(read(&log.bytes[..to], None).unwrap().records.len(), 2);
         // A valid fragment alone is not a record.
-        for fragment in [Fragment::Middle, Fragment::Last, Fragment::First] {
+        for fragment in [FragmentKind::Middle, FragmentKind::Last, FragmentKind::First] {
             let place = place(framing, from as u64);
             let header = header_of(place, Class::Batch as u8, fragment as u8, b"alone");
             let head = header_bytes(place, header);
@@ -285,7 +285,7 @@ fn fragments_of_elsewhere_do_not_pass() {
         // A record of another log at the same offset.
         let offset = record.start as u64;
         let mut foreign = log.bytes[..record.start].to_vec();
-        let place = Place { framing, uid: UID + 1, offset, durable_up_to: offset };
+        let place = LogPosition { framing, uid: UID + 1, offset, durable_up_to: offset };
         frame(&mut foreign, b"foreign", Class::Batch, place);
         let outcome = read(&foreign, None).unwrap();
         assert_eq!((outcome.records.len(), outcome.torn), (1, Some(place.framed_bytes(7))));
@@ -325,9 +325,9 @@ fn file_headers_are_checked() {
     let refused = decode_file_header(&encode_file_header(&newer)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotSupported);
     assert!(
-        Reader::open(mem_file(bytes.clone()), LogKind::Wal, None).err().unwrap().is_corruption()
+        LogReader::open(mem_file(bytes.clone()), LogKind::Wal, None).err().unwrap().is_corruption()
     );
-    assert!(Reader::open(mem_file(bytes.clone()), LogKind::Manifest, Some(65)).is_err());
+    assert!(LogReader::open(mem_file(bytes.clone()), LogKind::Manifest, Some(65)).is_err());
     assert!(is_blank(&[0; FILE_HEADER_BYTES]) && is_blank(&bytes[..63]) && !is_blank(&bytes));
 }
 
@@ -351,7 +351,7 @@ fn a_payload_in_parts_is_framed_as_a_whole_one() {
         for len in [0, 1, FRAGMENT_BYTES_MAX - 1, FRAGMENT_BYTES_MAX, 3 * FRAGMENT_BYTES_MAX + 7] {
             let payload: Vec<u8> = (0..len).map(|i| (i * 7 % 251) as u8).collect();
             let mut whole = Vec::new();
-            let place = Place { durable_up_to: 64, ..place(framing, 64) };
+            let place = LogPosition { durable_up_to: 64, ..place(framing, 64) };
             frame(&mut whole, &payload, Class::Edit, place);
             for part in [1000, FRAGMENT_BYTES_MAX - 1, FRAGMENT_BYTES_MAX, 2 * FRAGMENT_BYTES_MAX] {
                 let mut framer = Framer::new(Class::Edit, place);
@@ -399,16 +399,16 @@ fn random_damage_gives_a_prefix_or_corruption() {
 }
 
 /// A log that ends in damage, followed by this record.
-fn behind(framing: Framing, damage: &[u8], record: impl FnOnce(Place) -> Vec<u8>) -> Vec<u8> {
+fn behind(framing: Framing, damage: &[u8], record: impl FnOnce(LogPosition) -> Vec<u8>) -> Vec<u8> {
     let mut bytes = encode_file_header(&file_header(LogKind::Wal, framing));
     let durable_up_to = bytes.len() as u64 + 1;
     bytes.extend_from_slice(damage);
-    let place = Place { durable_up_to, ..place(framing, bytes.len() as u64) };
+    let place = LogPosition { durable_up_to, ..place(framing, bytes.len() as u64) };
     bytes.extend(record(place));
     bytes
 }
 
-fn a_record(place: Place) -> Vec<u8> {
+fn a_record(place: LogPosition) -> Vec<u8> {
     let mut out = Vec::new();
     frame(&mut out, &[0x55; 90], Class::Batch, place);
     out
@@ -430,7 +430,7 @@ fn evidence_is_found_wherever_it_is() {
 #[test]
 fn a_header_without_its_payload_is_evidence_near_the_damage() {
     for framing in BOTH {
-        let cut = |place: Place| {
+        let cut = |place: LogPosition| {
             let mut record = a_record(place);
             record.truncate(record.len() - 30);
             record

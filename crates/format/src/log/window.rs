@@ -11,12 +11,12 @@ const WINDOW_BYTES: usize = 256 << 10;
 
 /// A stretch of the file in memory.
 #[derive(Default)]
-pub(super) struct Window {
+pub(super) struct FileWindow {
     start: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Window {
+impl FileWindow {
     /// Makes `len` bytes from file offset `at` available. Returns their range in `self.bytes`, or
     /// `None` if the file ends before (nothing is allocated then, R12).
     pub(super) fn load(
@@ -44,8 +44,8 @@ impl Window {
         Ok(Some(from..from + len))
     }
 
-    /// As [`Window::load`], but returns all bytes in memory from `at` on: `at_least` bytes or more,
-    /// unless the file ends before.
+    /// As [`FileWindow::load`], but returns all bytes in memory from `at` on: `at_least` bytes or
+    /// more, unless the file ends before.
     pub(super) fn load_from(
         &mut self,
         file: &dyn ReadFile,

@@ -12,7 +12,7 @@ use windrow_base::key::{TRAILER_BYTES, prefix_u64, split};
 
 /// The place that an entry points to.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum IndexTarget {
     /// A data block that ends at this file offset.
     BlockEnd(u64),
     /// A partition whose data ends at `data_end`.
@@ -70,17 +70,17 @@ impl CompactColumns {
     }
 }
 
-struct Entry {
+struct IndexEntry {
     /// The length of the prefix that its user key shares with that of the entry before.
     shared: usize,
     user_key_bytes: usize,
     trailer: u64,
     /// End of the rest of its user key in `rests`.
     rest_end: usize,
-    place: Place,
+    place: IndexTarget,
 }
 
-impl Entry {
+impl IndexEntry {
     /// Bytes of its key in a block that takes `shared` bytes off all keys.
     fn key_bytes(&self, shared: usize) -> usize {
         let trailer = if self.trailer == 0 { 0 } else { TRAILER_BYTES };
@@ -97,7 +97,7 @@ pub(super) struct IndexBuilder {
     /// keys.
     shares: bool,
     rests: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
     /// User key of the last entry.
     last_key: Vec<u8>,
     /// Sum of the entries' internal keys.
@@ -122,7 +122,7 @@ impl IndexBuilder {
         }
     }
 
-    pub(super) fn add(&mut self, internal_key: &[u8], place: Place) {
+    pub(super) fn add(&mut self, internal_key: &[u8], place: IndexTarget) {
         let (user_key, trailer) = split(internal_key);
         let shared = match self.entries.is_empty() {
             true => 0,
@@ -132,7 +132,7 @@ impl IndexBuilder {
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&user_key[shared..]);
         let (user_key_bytes, rest_end) = (user_key.len(), self.rests.len());
-        let entry = Entry { shared, user_key_bytes, trailer, rest_end, place };
+        let entry = IndexEntry { shared, user_key_bytes, trailer, rest_end, place };
         self.common_bytes = match self.entries.is_empty() {
             true => user_key_bytes,
             false => self.common_bytes.min(shared),
@@ -207,11 +207,11 @@ impl IndexBuilder {
     pub(super) fn memory_bytes(&self) -> usize {
         self.rests.capacity()
             + self.last_key.capacity()
-            + self.entries.capacity() * size_of::<Entry>()
+            + self.entries.capacity() * size_of::<IndexEntry>()
     }
 
     /// Calls `see` with each of the first `count` user keys and its entry.
-    fn for_each_key(&self, count: usize, mut see: impl FnMut(&[u8], &Entry)) {
+    fn for_each_key(&self, count: usize, mut see: impl FnMut(&[u8], &IndexEntry)) {
         let (mut key, mut at) = (Vec::new(), 0);
         for entry in &self.entries[..count] {
             key.truncate(entry.shared);
@@ -240,8 +240,8 @@ impl IndexBuilder {
     /// The file offset at which an entry's data ends.
     pub(super) fn data_end(&self, i: usize) -> u64 {
         match self.entries[i].place {
-            Place::BlockEnd(end) => end,
-            Place::Partition { data_end, .. } => data_end,
+            IndexTarget::BlockEnd(end) => end,
+            IndexTarget::Partition { data_end, .. } => data_end,
         }
     }
 
@@ -273,7 +273,7 @@ impl IndexBuilder {
         }
         let mut ends = Vec::with_capacity(count);
         for entry in &self.entries[..count] {
-            let Place::BlockEnd(end) = entry.place else { return None };
+            let IndexTarget::BlockEnd(end) = entry.place else { return None };
             ends.push(u32::try_from(end - self.base).ok()?);
         }
         let groups_of = |ends: &[u32]| -> Vec<u32> {
@@ -311,10 +311,10 @@ impl IndexBuilder {
         }
         for entry in &self.entries[..count] {
             match entry.place {
-                Place::BlockEnd(end) => {
+                IndexTarget::BlockEnd(end) => {
                     out.extend_from_slice(&((end - self.base) as u32).to_le_bytes());
                 }
-                Place::Partition { data_end, index_offset, index_bytes, filter_bytes } => {
+                IndexTarget::Partition { data_end, index_offset, index_bytes, filter_bytes } => {
                     out.extend_from_slice(&data_end.to_le_bytes());
                     out.extend_from_slice(&index_offset.to_le_bytes());
                     out.extend_from_slice(&index_bytes.to_le_bytes());
@@ -378,7 +378,7 @@ mod tests {
                 key.clear();
                 push_internal(&mut key, user_key.as_bytes(), 0);
                 end += 100;
-                index.add(&key, Place::BlockEnd(end));
+                index.add(&key, IndexTarget::BlockEnd(end));
                 assert_eq!(index.shared_bytes(), index.common_of(index.len()), "{user_key}");
                 most = most.max(index.shared_bytes());
             }

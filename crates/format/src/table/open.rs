@@ -66,13 +66,13 @@ impl Table {
             )));
         }
         let guess = (file_bytes / META_SHARE).clamp(TAIL_BYTES_MIN, TAIL_BYTES_MAX).min(file_bytes);
-        let mut tail = Tail::read(file, file_bytes - guess)?;
+        let mut tail = FileTail::read(file, file_bytes - guess)?;
         let footer_at = file_bytes - FOOTER_BYTES as u64;
         let footer = Footer::decode(tail.get(footer_at, FOOTER_BYTES), file_bytes, expect.uid)
             .map_err(|e| e.with_offset(footer_at))?;
         let mut opening_bytes = guess;
         if footer.meta_offset() < tail.start {
-            tail = Tail::read(file, footer.meta_offset())?;
+            tail = FileTail::read(file, footer.meta_offset())?;
             opening_bytes += file_bytes - tail.start;
         }
         let block = |handle: BlockHandle, kind| -> Result<Block> {
@@ -264,16 +264,16 @@ fn check_index(index: IndexPart<'_>, footer: &Footer) -> Result<()> {
 }
 
 /// The end of a file, in memory.
-struct Tail {
+struct FileTail {
     start: u64,
     bytes: Buffer,
 }
 
-impl Tail {
-    fn read(file: &dyn ReadFile, start: u64) -> Result<Tail> {
+impl FileTail {
+    fn read(file: &dyn ReadFile, start: u64) -> Result<FileTail> {
         let mut bytes = Buffer::new((file.len() - start) as usize);
         file.read_at(start, &mut bytes)?;
-        Ok(Tail { start, bytes })
+        Ok(FileTail { start, bytes })
     }
 
     /// Bytes at a file offset; empty if they are not all in this tail.

@@ -9,7 +9,7 @@
 //! Never does: build a data block, or choose the filter's bits.
 
 use super::footer::Footer;
-use super::index_builder::{IndexBuilder, Place};
+use super::index_builder::{IndexBuilder, IndexTarget};
 use super::sink::BlockSink;
 use super::{BlockHandle, BlockKind};
 use crate::block::IndexLevel;
@@ -34,7 +34,7 @@ const BITS_LEAST: f64 = 1.0 / 64.0;
 const SPAN_BYTES_MAX: u64 = 1 << 31;
 
 /// Index entries and filter hashes that are not written yet.
-pub(super) struct Directory {
+pub(super) struct PartitionBuilder {
     bits_per_key: f64,
     /// Whether keys are hashed: there are filter bits, or there may be later.
     filtered: bool,
@@ -53,16 +53,16 @@ pub(super) struct Directory {
     scratch: Vec<u8>,
 }
 
-impl Directory {
+impl PartitionBuilder {
     pub(super) fn new(
         order: KeyOrder,
         bits_per_key: f64,
         late_filter: bool,
         partition_bytes: usize,
         data_offset: u64,
-    ) -> Directory {
+    ) -> PartitionBuilder {
         let filtered = order.equality_is_bytewise() && (bits_per_key > 0.0 || late_filter);
-        Directory {
+        PartitionBuilder {
             bits_per_key: if filtered { bits_per_key } else { 0.0 },
             filtered,
             whole_bytes_max: partition_bytes.min(1 << 30),
@@ -154,7 +154,7 @@ impl Directory {
             }
         }
         self.data_end = handle.end();
-        self.leaf.add(separator, Place::BlockEnd(self.data_end));
+        self.leaf.add(separator, IndexTarget::BlockEnd(self.data_end));
         self.hash_ends.push(self.hashes.len());
         if self.splittable_bytes() > self.limit() || self.leaf.span_bytes() > SPAN_BYTES_MAX {
             self.partitioned = true;
@@ -227,7 +227,7 @@ impl Directory {
         self.leaf.finish_first(blocks, &mut self.scratch);
         let index = sink.write_plain(BlockKind::Index, &self.scratch)?;
         self.index_bytes += u64::from(index.bytes);
-        let place = Place::Partition {
+        let place = IndexTarget::Partition {
             data_end,
             index_offset: index.offset,
             index_bytes: index.bytes,

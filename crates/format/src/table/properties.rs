@@ -6,7 +6,7 @@
 //! Owns: the fields of the properties block, and their tags. Never does: count; the writer does.
 
 use crate::codec::Codec;
-use crate::fields::{Field, FieldReader, FieldWriter};
+use crate::fields::{FieldReader, FieldWriter, RawField};
 use windrow_base::bound::{self, Bound};
 use windrow_base::coding::{Decoder, put_varint};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
@@ -205,7 +205,7 @@ impl Properties {
         (self.seq_max, self.point_tombstones, self.range_tombstones) == (0, 0, 0)
     }
 
-    fn take(&mut self, field: &Field<'_>) -> Result<()> {
+    fn take(&mut self, field: &RawField<'_>) -> Result<()> {
         let narrow = |n: u64| {
             u32::try_from(n).map_err(|_| Error::corruption("table property beyond 32 bits"))
         };

@@ -61,17 +61,17 @@ pub fn uids(file: &dyn ReadFile) -> Vec<FileUid> {
 /// Searches for all blocks of a table of this identity and order. Unreadable bytes count as
 /// damaged.
 pub fn remains(file: &Arc<dyn ReadFile>, uid: FileUid, order: &KeyOrder) -> Remains {
-    let mut search = Search {
+    let mut search = RemainsSearch {
         file: &**file,
         uid,
         order,
         known: known_blocks(file, uid, order),
-        chunk: Chunk::default(),
+        chunk: ByteWindow::default(),
         found: Remains::default(),
         last_key: Vec::new(),
     };
     search.run();
-    let Search { mut found, .. } = search;
+    let RemainsSearch { mut found, .. } = search;
     if found.tombstones.is_none()
         && found.properties.as_ref().is_some_and(|p| p.range_tombstones == 0)
     {
@@ -128,19 +128,19 @@ fn footer_of(file: &dyn ReadFile, uid: FileUid) -> Option<Footer> {
     Footer::decode(&bytes, file.len(), uid).ok()
 }
 
-struct Search<'a> {
+struct RemainsSearch<'a> {
     file: &'a dyn ReadFile,
     uid: FileUid,
     order: &'a KeyOrder,
     /// Blocks known from the index and the footer, by their offsets.
     known: BTreeMap<u64, (BlockHandle, BlockKind)>,
-    chunk: Chunk,
+    chunk: ByteWindow,
     found: Remains,
     /// Internal key of the last entry found.
     last_key: Vec<u8>,
 }
 
-impl Search<'_> {
+impl RemainsSearch<'_> {
     fn run(&mut self) {
         let mut at = HEADER_BYTES as u64;
         // The footer follows the last block.
@@ -283,12 +283,12 @@ const SECTOR_BYTES: usize = 512;
 
 /// A buffer for reading the file byte by byte.
 #[derive(Default)]
-struct Chunk {
+struct ByteWindow {
     start: u64,
     bytes: Vec<u8>,
 }
 
-impl Chunk {
+impl ByteWindow {
     fn byte(&mut self, file: &dyn ReadFile, at: u64) -> Option<u8> {
         let held = self.start..self.start + self.bytes.len() as u64;
         if !held.contains(&at) {

@@ -18,13 +18,13 @@ const UID: u64 = 0xfeed_beef_0bad_cafe;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-struct Written {
+struct WrittenTable {
     bytes: Vec<u8>,
     summary: TableSummary,
     order: KeyOrder,
 }
 
-impl Written {
+impl WrittenTable {
     fn expect(&self) -> Expect {
         Expect { file_bytes: self.bytes.len() as u64, uid: UID, order: self.order.clone() }
     }
@@ -42,7 +42,7 @@ fn options(order: &KeyOrder) -> TableOptions {
     }
 }
 
-fn write(options: TableOptions, entries: &Entries, tombstones: &Tombstones) -> Written {
+fn write(options: TableOptions, entries: &Entries, tombstones: &Tombstones) -> WrittenTable {
     let order = options.order.clone();
     // The block being built counts uncompressed.
     let pending_max = if options.codec == Codec::None { 0 } else { options.block_bytes as u64 };
@@ -64,7 +64,7 @@ fn write(options: TableOptions, entries: &Entries, tombstones: &Tombstones) -> W
     assert_eq!(summary.file_bytes, bytes.len() as u64);
     let estimated_max = 2 * summary.file_bytes + pending_max + 1024;
     assert!(estimated <= estimated_max, "{estimated} for {}", summary.file_bytes);
-    Written { bytes, summary, order }
+    WrittenTable { bytes, summary, order }
 }
 
 /// One data block's entries.
@@ -141,7 +141,12 @@ fn get(
     })
 }
 
-fn check(written: &Written, entries: &Entries, tombstones: &Tombstones, asked: &[(Vec<u8>, u64)]) {
+fn check(
+    written: &WrittenTable,
+    entries: &Entries,
+    tombstones: &Tombstones,
+    asked: &[(Vec<u8>, u64)],
+) {
     let order = &written.order;
     let file = written.file();
     let counted = verify(&file, written.expect()).unwrap();
@@ -201,7 +206,7 @@ fn check_seek(
     }
 }
 
-fn check_summary(written: &Written, table: &Table, entries: &Entries) {
+fn check_summary(written: &WrittenTable, table: &Table, entries: &Entries) {
     let (s, p) = (&written.summary, table.properties());
     assert_eq!(s.entries, entries.len() as u64);
     assert_eq!(
@@ -334,7 +339,7 @@ fn filter_bits_may_be_decided_late() {
             assert!(writer.filter_pieces_max() == 1 || partition_bytes < 1 << 20);
             writer.set_filter_bits(last);
             let summary = writer.finish().unwrap();
-            let written = Written { bytes: file.bytes(), summary, order };
+            let written = WrittenTable { bytes: file.bytes(), summary, order };
             check(&written, &entries, &Tombstones::empty(), &[(b"key00000007".to_vec(), 1 << 40)]);
             let filtered = if early { first > 0.0 } else { last > 0.0 };
             assert_eq!(written.summary.filter_bytes > 0, filtered, "{early} {first} {last}");
@@ -375,7 +380,7 @@ fn giant_entries_and_longest_keys() {
 }
 
 /// Damages a file in every given way, and requires the right answer or `Corruption`.
-fn sweep(written: &Written, damaged: impl Iterator<Item = (String, Vec<u8>)>) {
+fn sweep(written: &WrittenTable, damaged: impl Iterator<Item = (String, Vec<u8>)>) {
     let right = read_all(&written.file(), written.expect()).unwrap();
     let mut harmless = 0u64;
     for (what, bytes) in damaged {
@@ -563,7 +568,7 @@ fn damage_costs_the_block_that_it_is_in() {
         [(1 << 20, Codec::None), (1 << 20, Codec::Lz4), (200, Codec::None)]
     {
         let options = TableOptions { partition_bytes, codec, block_bytes: 256, ..options(&order) };
-        let Written { bytes, .. } = write(options, &numbered(40), &tombstones);
+        let WrittenTable { bytes, .. } = write(options, &numbered(40), &tombstones);
         let whole = remains(&mem_file(bytes.clone()), UID, &order);
         assert!(whole.gaps.is_empty() && whole.data.len() > 5, "{whole:?}");
         assert_eq!(whole.tombstones.as_ref().map(Tombstones::pairs), Some(1));
@@ -593,9 +598,9 @@ fn damage_costs_the_block_that_it_is_in() {
 }
 
 /// A file that fails the test when it is read beyond its end.
-struct Ended(Arc<dyn ReadFile>);
+struct BoundsCheckedFile(Arc<dyn ReadFile>);
 
-impl ReadFile for Ended {
+impl ReadFile for BoundsCheckedFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         assert!(offset + buf.len() as u64 <= self.len(), "read at {offset}, behind the end");
         self.0.read_at(offset, buf)
@@ -617,7 +622,7 @@ fn an_index_that_leads_outside_its_file_is_not_followed() {
     let order = KeyOrder::Bytewise;
     for partition_bytes in [1 << 20, 200] {
         let options = TableOptions { partition_bytes, block_bytes: 256, ..options(&order) };
-        let Written { mut bytes, .. } = write(options, &numbered(40), &Tombstones::empty());
+        let WrittenTable { mut bytes, .. } = write(options, &numbered(40), &Tombstones::empty());
         let whole = remains(&mem_file(bytes.clone()), UID, &order);
         let end = bytes.len() - FOOTER_BYTES;
         let footer = footer::Footer::decode(&bytes[end..], bytes.len() as u64, UID).unwrap();
@@ -637,7 +642,7 @@ fn an_index_that_leads_outside_its_file_is_not_followed() {
         assert!(read.is_ok(), "{:?}", read.err());
         // Without the properties the search goes on behind the last block.
         bytes[footer.properties.offset as usize] ^= 1;
-        let file: Arc<dyn ReadFile> = Arc::new(Ended(mem_file(bytes)));
+        let file: Arc<dyn ReadFile> = Arc::new(BoundsCheckedFile(mem_file(bytes)));
         let found = remains(&file, UID, &order);
         assert_eq!(found.data, whole.data);
         assert!(found.properties.is_none() && found.gaps.iter().all(|gap| gap.end <= file.len()));

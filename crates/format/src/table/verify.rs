@@ -40,7 +40,7 @@ pub struct VerifyCount {
 pub fn verify(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<VerifyCount> {
     let uid = expect.uid;
     let table = Table::open(file, expect)?;
-    let mut walk = Walk {
+    let mut walk = TableWalk {
         file: &**file,
         uid,
         order: table.order().clone(),
@@ -54,7 +54,7 @@ pub fn verify(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<VerifyCount> {
     walk.run(&table).map_err(|e| e.with_file(file.path().display().to_string()))
 }
 
-struct Walk<'a> {
+struct TableWalk<'a> {
     file: &'a dyn ReadFile,
     uid: FileUid,
     order: KeyOrder,
@@ -69,7 +69,7 @@ struct Walk<'a> {
     filter: Option<Block>,
 }
 
-impl Walk<'_> {
+impl TableWalk<'_> {
     fn run(&mut self, table: &Table) -> Result<VerifyCount> {
         let mut head = [0; HEADER_BYTES];
         self.file.read_at(0, &mut head)?;

@@ -8,7 +8,7 @@
 //! file, or choose which entries are written.
 
 use super::footer::{Footer, encode_header};
-use super::partition::Directory;
+use super::partition::PartitionBuilder;
 use super::properties::Properties;
 use super::sink::BlockSink;
 use super::{BLOCK_TRAILER_BYTES, BlockKind, FOOTER_BYTES, HEADER_BYTES, TableOptions};
@@ -70,7 +70,7 @@ pub struct TableWriter {
     hash_keys: bool,
     block: BlockBuilder,
     compressor: Compressor,
-    directory: Directory,
+    directory: PartitionBuilder,
     tombstones: Collector,
     properties: Properties,
     /// User key and trailer of the last entry.
@@ -91,7 +91,7 @@ impl TableWriter {
         sink.file.append(&encode_header(options.uid))?;
         let order = options.order.clone();
         let hash_index = options.hash_index && order.equality_is_bytewise();
-        let directory = Directory::new(
+        let directory = PartitionBuilder::new(
             order.clone(),
             options.filter_bits_per_key,
             options.late_filter,

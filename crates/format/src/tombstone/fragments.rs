@@ -5,8 +5,8 @@
 //! Owns: the fragments of one layer. Never does: cut tombstones (`sweep.rs`), or choose those of a
 //! layer.
 
-use super::layer::{Fragment, FragmentRef, Layer};
-use super::{Parts, sweep};
+use super::layer::{Fragment, FragmentRef, TombstoneLayer};
+use super::{TombstoneParts, sweep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
@@ -16,20 +16,23 @@ use windrow_base::{Error, KeyOrder, Result, SeqNo};
 /// Sorted, disjoint fragments. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Fragments {
-    layer: Option<Arc<Layer>>,
+    layer: Option<Arc<TombstoneLayer>>,
 }
 
 impl Fragments {
     /// Cuts tombstones, in any order and with any overlaps, into fragments. Those with `start >=
     /// end` cover nothing and are dropped. Time and memory are quadratic in the number that
     /// overlap, so this is for bounded sets.
-    pub fn build<'a>(tombstones: impl Iterator<Item = Parts<'a>>, order: &KeyOrder) -> Fragments {
+    pub fn build<'a>(
+        tombstones: impl Iterator<Item = TombstoneParts<'a>>,
+        order: &KeyOrder,
+    ) -> Fragments {
         let mut list = Vec::from_iter(tombstones);
         let all = sweep::cut(&mut list, order, usize::MAX, &sweep::all);
         Fragments::from_layer(all.unwrap_or_default())
     }
 
-    pub(super) fn from_layer(layer: Layer) -> Fragments {
+    pub(super) fn from_layer(layer: TombstoneLayer) -> Fragments {
         let layer = (!layer.fragments.is_empty()).then(|| Arc::new(layer));
         Fragments { layer }
     }
@@ -91,7 +94,7 @@ impl Fragments {
 
     /// Appends the fewest tombstones that make the same fragments: the pieces of a tombstone that
     /// was cut at the ends of others are joined again.
-    pub(super) fn rejoined<'a>(&'a self, out: &mut Vec<Parts<'a>>) {
+    pub(super) fn rejoined<'a>(&'a self, out: &mut Vec<TombstoneParts<'a>>) {
         // The tombstones that go on, by sequence number, with their start and their end so far.
         let mut open: BTreeMap<SeqNo, (&[u8], &[u8])> = BTreeMap::new();
         for f in self.iter() {
@@ -112,7 +115,7 @@ impl Fragments {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.layer.as_deref().map_or(0, Layer::memory_bytes)
+        self.layer.as_deref().map_or(0, TombstoneLayer::memory_bytes)
     }
 
     /// Number of (fragment, sequence number) pairs.
@@ -137,7 +140,7 @@ impl Fragments {
     /// `Corruption` if it is not in the form of [`Fragments::encode`].
     pub(super) fn decode(d: &mut Decoder<'_>, order: &KeyOrder) -> Result<Fragments> {
         let count = d.varint()?;
-        let mut layer = Layer::default();
+        let mut layer = TombstoneLayer::default();
         let mut seqs = Vec::new();
         for _ in 0..count {
             let (start, end) = (d.slice()?, d.slice()?);

@@ -7,24 +7,24 @@
 
 use windrow_base::{KeyOrder, SeqNo};
 
-/// The place of a key in `Layer::keys`.
+/// The place of a key in `TombstoneLayer::keys`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key {
+pub(super) struct KeyLocation {
     at: usize,
     bytes: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Fragment {
-    pub(super) start: Key,
-    pub(super) end: Key,
-    /// The range of its sequence numbers in `Layer::seqs`.
+    pub(super) start: KeyLocation,
+    pub(super) end: KeyLocation,
+    /// The range of its sequence numbers in `TombstoneLayer::seqs`.
     seqs: (usize, usize),
 }
 
 /// Fragments being collected.
 #[derive(Debug, Default)]
-pub(crate) struct Layer {
+pub(crate) struct TombstoneLayer {
     keys: Vec<u8>,
     pub(super) fragments: Vec<Fragment>,
     pub(super) seqs: Vec<SeqNo>,
@@ -64,15 +64,15 @@ impl<'a> FragmentRef<'a> {
     }
 }
 
-impl Layer {
-    pub(super) fn key(&self, key: Key) -> &[u8] {
+impl TombstoneLayer {
+    pub(super) fn key(&self, key: KeyLocation) -> &[u8] {
         &self.keys[key.at..key.at + key.bytes]
     }
 
-    fn put_key(&mut self, key: &[u8]) -> Key {
+    fn put_key(&mut self, key: &[u8]) -> KeyLocation {
         let at = self.keys.len();
         self.keys.extend_from_slice(key);
-        Key { at, bytes: key.len() }
+        KeyLocation { at, bytes: key.len() }
     }
 
     pub(super) fn get(&self, at: usize) -> Option<FragmentRef<'_>> {
@@ -92,9 +92,9 @@ impl Layer {
     }
 
     /// An empty layer with room for `count` fragments of one sequence number each.
-    pub(super) fn with_room(count: usize) -> Layer {
+    pub(super) fn with_room(count: usize) -> TombstoneLayer {
         let (fragments, seqs) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        Layer { keys: Vec::new(), fragments, seqs }
+        TombstoneLayer { keys: Vec::new(), fragments, seqs }
     }
 
     pub(super) fn pairs(&self) -> usize {

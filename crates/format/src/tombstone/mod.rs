@@ -16,22 +16,22 @@
 //! | `layer.rs` | one layer being built |
 //! | `fragments.rs` | [`Fragments`]: one layer, searched, and its form on disk |
 //! | `sweep.rs` | the cutting of tombstones into a layer |
-//! | `layers.rs` | [`Tombstones`]: a set of any size |
+//! | `layered_set.rs` | [`Tombstones`]: a set of any size |
 //!
 //! Owns: the form of range tombstones in memory and on disk. Never does: decide whether a tombstone
 //! may be dropped (the engine's I6).
 
 mod fragments;
 mod layer;
-mod layers;
+mod layered_set;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
 pub use fragments::Fragments;
 pub use layer::FragmentRef;
-pub(crate) use layers::Collector;
-pub use layers::Tombstones;
+pub(crate) use layered_set::Collector;
+pub use layered_set::Tombstones;
 
 use windrow_base::SeqNo;
 
@@ -48,10 +48,10 @@ pub struct RangeTombstone {
 
 impl RangeTombstone {
     /// The tombstone, borrowed.
-    pub fn parts(&self) -> Parts<'_> {
+    pub fn parts(&self) -> TombstoneParts<'_> {
         (&self.start, &self.end, self.seq)
     }
 }
 
 /// A range tombstone, borrowed: start, end, sequence number.
-pub type Parts<'a> = (&'a [u8], &'a [u8], SeqNo);
+pub type TombstoneParts<'a> = (&'a [u8], &'a [u8], SeqNo);

@@ -6,8 +6,8 @@
 //! Owns: the cutting of one layer. Never does: hold more than the tombstones, an order of their
 //! ends, and the active sequence numbers.
 
-use super::Parts;
-use super::layer::Layer;
+use super::TombstoneParts;
+use super::layer::TombstoneLayer;
 use std::collections::BTreeMap;
 use windrow_base::{KeyOrder, SeqNo};
 
@@ -33,11 +33,11 @@ pub(super) fn newest_of_stripes(snapshots: &[SeqNo], active: &Active, seqs: &mut
 /// Sorts `list` and cuts it into fragments; `pick` chooses among the sequence numbers that cover
 /// each stretch. `None` once there are more than `pairs_max` pairs of fragment and sequence number.
 pub(super) fn cut(
-    list: &mut [Parts<'_>],
+    list: &mut [TombstoneParts<'_>],
     order: &KeyOrder,
     pairs_max: usize,
     pick: &impl Fn(&Active, &mut Vec<SeqNo>),
-) -> Option<Layer> {
+) -> Option<TombstoneLayer> {
     list.sort_unstable_by(|a, b| order.compare(a.0, b.0));
     let list = &*list;
     let mut by_end: Vec<u32> = Vec::with_capacity(list.len());
@@ -46,11 +46,11 @@ pub(super) fn cut(
             .filter(|&i| order.compare(list[i as usize].0, list[i as usize].1).is_lt()),
     );
     by_end.sort_unstable_by(|&a, &b| order.compare(list[a as usize].1, list[b as usize].1));
-    let covers = |t: &&Parts<'_>| order.compare(t.0, t.1).is_lt();
+    let covers = |t: &&TombstoneParts<'_>| order.compare(t.0, t.1).is_lt();
     let mut starting = list.iter().filter(covers).peekable();
     let mut ending = by_end.iter().map(|&i| &list[i as usize]).peekable();
     // Tombstones that neither overlap nor repeat make as many fragments.
-    let mut layer = Layer::with_room(list.len());
+    let mut layer = TombstoneLayer::with_room(list.len());
     let mut active = Active::new();
     let mut seqs = Vec::new();
     let mut from: &[u8] = &[];

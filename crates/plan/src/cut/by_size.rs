@@ -3,9 +3,9 @@
 //!
 //! Owns: the limits of this value. Never does: cut an output into level 0.
 
-use super::cutter::{Cutter, Limits};
+use super::cutter::{CutLimits, Cutter};
 use crate::tree::Version;
-use crate::view::Settings;
+use crate::view::PlanSettings;
 use alloc::sync::Arc;
 use windrow_base::invariant;
 
@@ -15,7 +15,7 @@ pub struct BySize;
 
 impl BySize {
     /// The cutter of one output stream into `output_level`.
-    pub fn cutter(&self, version: &Version, settings: &Settings, output_level: u32) -> Cutter {
+    pub fn cutter(&self, version: &Version, settings: &PlanSettings, output_level: u32) -> Cutter {
         BySize::cutter_at(settings.file_bytes, version, settings, output_level)
     }
 
@@ -23,7 +23,7 @@ impl BySize {
     pub(super) fn cutter_at(
         file_bytes: u64,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         output_level: u32,
     ) -> Cutter {
         invariant!(I1, file_bytes > 0, "tables of no bytes");
@@ -31,10 +31,10 @@ impl BySize {
         if output_level == 0 {
             return Cutter::at(Arc::new([]));
         }
-        let limits = Limits {
+        let limits = CutLimits {
             file_bytes,
             passed_bytes: settings.file_bytes.saturating_mul(settings.overlap_files_max as u64),
-            ..Limits::NONE
+            ..CutLimits::NONE
         };
         Cutter::new(limits, version.level(output_level + 1).cloned())
     }

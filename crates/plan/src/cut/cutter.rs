@@ -16,7 +16,7 @@ use windrow_base::{KeyOrder, debug_invariant, invariant};
 
 /// When a file ends, in bytes of its own or of the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct CutLimits {
     /// A file with this number of bytes ends, unless little is left.
     pub(super) file_bytes: u64,
     /// A file that has passed more bytes of the level below ends. Files that end before the next
@@ -29,9 +29,9 @@ pub(super) struct Limits {
     pub(super) touched_min_bytes: u64,
 }
 
-impl Limits {
+impl CutLimits {
     /// Files do not end.
-    pub(super) const NONE: Limits = Limits {
+    pub(super) const NONE: CutLimits = CutLimits {
         file_bytes: u64::MAX,
         passed_bytes: u64::MAX,
         touched_bytes: u64::MAX,
@@ -53,7 +53,7 @@ const FILE_BYTES_PER_BOUND_BYTE: u64 = 128;
 /// Says, key by key, whether a new file begins.
 #[derive(Clone, Debug)]
 pub struct Cutter {
-    limits: Limits,
+    limits: CutLimits,
     overlap: Option<Overlapped>,
     boundaries: Arc<[Vec<u8>]>,
     /// Boundaries at or before the last key.
@@ -67,11 +67,11 @@ pub struct Cutter {
 impl Cutter {
     /// Cuts before each of these keys (ascending) and nowhere else: a flush.
     pub fn at(boundaries: Arc<[Vec<u8>]>) -> Cutter {
-        Cutter::new(Limits::NONE, None).also_at(boundaries)
+        Cutter::new(CutLimits::NONE, None).also_at(boundaries)
     }
 
     /// Cuts by `limits` against the run of `below`.
-    pub(super) fn new(limits: Limits, below: Option<Arc<Level>>) -> Cutter {
+    pub(super) fn new(limits: CutLimits, below: Option<Arc<Level>>) -> Cutter {
         Cutter {
             limits,
             overlap: below.map(Overlapped::new),
@@ -132,7 +132,7 @@ impl Cutter {
     }
 
     fn is_full(&self, bytes_so_far: u64, bytes_left: impl FnOnce() -> u64) -> bool {
-        let Limits { file_bytes, passed_bytes, touched_bytes, touched_min_bytes } = self.limits;
+        let CutLimits { file_bytes, passed_bytes, touched_bytes, touched_min_bytes } = self.limits;
         debug_invariant!(I1, bytes_so_far > 0, "a table may end before its first key");
         let (passed, touched) = self.overlap.as_ref().map_or((0, 0), |o| (o.passed, o.touched()));
         (bytes_so_far >= file_bytes && bytes_left() >= file_bytes / REST_PART)
@@ -223,7 +223,7 @@ mod tests {
     fn files_are_large_for_their_bounds() {
         let boundary = |n: u32| [&n.to_be_bytes()[..], &[7; 1000]].concat();
         for key_bytes in [100, 1 << 10, 2000, 8000, 65_535] {
-            let by_size = Cutter::new(Limits { file_bytes: 1 << 20, ..Limits::NONE }, None);
+            let by_size = Cutter::new(CutLimits { file_bytes: 1 << 20, ..CutLimits::NONE }, None);
             let entries = (64 << 20) / key_bytes as u32;
             let boundaries = (1..50).map(|n| boundary(n * (entries / 50))).collect();
             for cutter in [by_size, Cutter::at(boundaries)] {

@@ -12,7 +12,7 @@ pub use cutter::Cutter;
 pub use overlap::Overlap;
 
 use crate::tree::Version;
-use crate::view::Settings;
+use crate::view::PlanSettings;
 
 /// Where output files end.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ impl Cut {
     pub(crate) fn cutter(
         &self,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         level: u32,
         capacity: impl Fn(u32) -> u64,
     ) -> Cutter {

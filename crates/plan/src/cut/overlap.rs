@@ -17,9 +17,9 @@
 //! to the next level is less than f.
 
 use super::by_size::BySize;
-use super::cutter::{Cutter, Limits};
+use super::cutter::{CutLimits, Cutter};
 use crate::tree::{Part, Version};
-use crate::view::Settings;
+use crate::view::PlanSettings;
 use windrow_base::invariant;
 
 /// S_m is this part of S_M, as in the paper.
@@ -42,7 +42,7 @@ impl Overlap {
     pub fn cutter(
         &self,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         output_level: u32,
         (capacity, below): (u64, u64),
     ) -> Cutter {
@@ -60,11 +60,11 @@ impl Overlap {
         let min_bytes = if self.min_bytes > 0 { self.min_bytes } else { file_bytes / MIN_PART };
         invariant!(I1, file_bytes > 0, "tables of no bytes");
         debug_assert!(self.f >= 1.0, "a table may touch {} tables", self.f);
-        let limits = Limits {
+        let limits = CutLimits {
             file_bytes,
             touched_bytes: (self.f * file_bytes as f64) as u64,
             touched_min_bytes: min_bytes.min(file_bytes),
-            ..Limits::NONE
+            ..CutLimits::NONE
         };
         Cutter::new(limits, version.level(output_level + 1).cloned())
     }

@@ -16,11 +16,11 @@
 
 use super::FilterMemory;
 use super::curve::{BITS_CAP, BUILT};
-use super::expected::LevelBits;
 use super::floors::Floors;
 use super::job::FilterJob;
+use super::level_shares::LevelBits;
 use super::merlin::Estimate;
-use super::room::{After, PRIOR_QUERIES, Room, Survivor, Terms};
+use super::room::{After, FilterRoom, PRIOR_QUERIES, Survivor, Terms};
 use super::solver::{Load, solve};
 use crate::tree::{File, Part, Place, Version};
 use alloc::collections::BTreeMap;
@@ -276,12 +276,12 @@ impl FilterPlan {
             price.floors = Floors::new(&loads, bits, terms.stays);
         }
         let loads: Vec<Load> = loads.iter().map(|(_, load)| *load).collect();
-        price.tree_c = solve(&BUILT, &loads, Room::aim(terms, job, after), BITS_CAP).c;
+        price.tree_c = solve(&BUILT, &loads, FilterRoom::aim(terms, job, after), BITS_CAP).c;
         let priced = |load: &Load| match terms.aim < terms.bits {
             true => Price::bits(load, price.tree_c),
             false => f64::INFINITY,
         };
-        let room = Room::new(terms, job, after, (&price.floors, &priced));
+        let room = FilterRoom::new(terms, job, after, (&price.floors, &priced));
         let floors = price.floors.clone();
         let usable_bits = room.left - ROUNDING_BITS * after.outputs.len() as f64;
         if room.floor > usable_bits {

@@ -1,16 +1,16 @@
 //! The floors: the filter memory that stays with a level, whatever lies above it at the moment.
 //!
 //! The price of the whole tree moves memory between levels as well as within them. Here the
-//! expected tree (`expected.rs`) divides it between levels, and use moves it freely among the files
-//! of one level. A small part of it is a pool, with the memory that levels leave that are not as
-//! full as expected. Jobs draw from the pool by the price of the present tree while it lasts. A job
-//! has its outputs' floor whatever other filters hold, so that no table goes without a filter
+//! expected tree (`level_shares.rs`) divides it between levels, and use moves it freely among the
+//! files of one level. A small part of it is a pool, with the memory that levels leave that are not
+//! as full as expected. Jobs draw from the pool by the price of the present tree while it lasts. A
+//! job has its outputs' floor whatever other filters hold, so that no table goes without a filter
 //! because others came first.
 //!
 //! Owns: the floors. Never does: give out the pool (`room.rs`).
 
 use super::curve::{BITS_CAP, BUILT};
-use super::expected::LevelBits;
+use super::level_shares::LevelBits;
 use super::solver::{Load, solve};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the description. Never does: decide bits (`budget.rs`).
 
-use super::expected::ExpectedLevel;
+use super::level_shares::ExpectedLevel;
 use crate::tree::{File, Part};
 use alloc::sync::Arc;
 

@@ -2,13 +2,13 @@
 //!
 //! Owns: the axis. Never does: build filters, or count lookups itself.
 
-pub mod aimed;
 pub mod budget;
 pub mod curve;
-mod expected;
 mod floors;
 mod job;
+mod level_shares;
 pub mod merlin;
+pub mod query_estimate;
 pub mod solver;
 
 mod mnemosyne;
@@ -17,8 +17,8 @@ mod room;
 mod uniform;
 
 pub use budget::FilterPlan;
-pub use expected::ExpectedLevel;
 pub use job::FilterJob;
+pub use level_shares::ExpectedLevel;
 pub use mnemosyne::{Mnemosyne, SAMPLE, SAMPLE_MAX};
 pub use monkey::Monkey;
 pub use uniform::Uniform;

@@ -134,7 +134,7 @@ impl After {
 
 /// Memory of a job, in bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Room {
+pub(super) struct FilterRoom {
     /// Of the whole tree.
     pub(super) memory: f64,
     /// Bits that the outputs have whatever others hold.
@@ -143,7 +143,7 @@ pub(super) struct Room {
     pub(super) left: f64,
 }
 
-impl Room {
+impl FilterRoom {
     /// Returns the parts of the memory that a job leaves free for flushes, and that it leaves to
     /// upper levels.
     fn kept(terms: Terms, job: &FilterJob<'_>) -> (f64, f64) {
@@ -158,7 +158,7 @@ impl Room {
     /// Returns the bits of all filters if they were written now, but for those that merges keep
     /// free for flushes.
     pub(super) fn aim(terms: Terms, job: &FilterJob<'_>, after: &After) -> f64 {
-        terms.aim * after.entries() * (1.0 - Room::kept(terms, job).0)
+        terms.aim * after.entries() * (1.0 - FilterRoom::kept(terms, job).0)
     }
 
     /// Computes the room of a job on a tree. `priced` are the bits per key of a filter that is
@@ -168,10 +168,10 @@ impl Room {
         job: &FilterJob<'_>,
         after: &After,
         (floors, priced): (&Floors, &dyn Fn(&Load) -> f64),
-    ) -> Room {
+    ) -> FilterRoom {
         let memory = terms.bits * after.entries();
         let floor = floors.sum(&after.outputs);
-        let (free, kept) = Room::kept(terms, job);
+        let (free, kept) = FilterRoom::kept(terms, job);
         let above = after.held_above(job.output.0.min(2));
         let room = (kept * memory - above).max(free * memory);
         let unheld = memory - after.held() - job.reserved_bits;
@@ -182,7 +182,7 @@ impl Room {
         let again = if terms.moves_all() { reusable(terms, job) } else { 0.0 };
         let left = (floor + (pool - room).max(0.0)).max(again).min(unheld).max(0.0);
         debug_invariant!(F2, left >= 0.0 && !left.is_nan(), "{left} bits left");
-        Room { memory, floor, left }
+        FilterRoom { memory, floor, left }
     }
 
     /// Returns by how many bits a job that takes `allowance` may draw the pool down, at worst.

@@ -98,16 +98,16 @@ struct Ranked {
 
 /// Sums over files.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct LoadSums {
     entries: f64,
     /// Of entries times `ln(z/n)`.
     weighted: f64,
     empty: f64,
 }
 
-impl Sums {
-    fn plus(self, other: Sums, sign: f64) -> Sums {
-        Sums {
+impl LoadSums {
+    fn plus(self, other: LoadSums, sign: f64) -> LoadSums {
+        LoadSums {
             entries: self.entries + sign * other.entries,
             weighted: self.weighted + sign * other.weighted,
             empty: self.empty + sign * other.empty,
@@ -117,12 +117,12 @@ impl Sums {
 
 /// The files that get a filter: the first `prefix` in order, but for `flipped`.
 #[derive(Clone)]
-struct Set {
+struct FilteredFiles {
     prefix: usize,
     flipped: Vec<usize>,
 }
 
-impl Set {
+impl FilteredFiles {
     fn holds(&self, at: usize) -> bool {
         (at < self.prefix) != self.flipped.contains(&at)
     }
@@ -132,7 +132,7 @@ impl Set {
         self.prefix - out + (self.flipped.len() - out)
     }
 
-    fn with_flip(&self, at: usize) -> Set {
+    fn with_flip(&self, at: usize) -> FilteredFiles {
         let mut set = self.clone();
         match set.flipped.iter().position(|&f| f == at) {
             Some(i) => drop(set.flipped.swap_remove(i)),
@@ -146,7 +146,7 @@ impl Set {
 /// Files with empty lookups, the most urgent first, and prefix sums over them.
 struct Sorted {
     files: Vec<Ranked>,
-    sums: Vec<Sums>,
+    sums: Vec<LoadSums>,
     pieces: Vec<Piece>,
     threshold: f64,
 }
@@ -160,11 +160,11 @@ impl Sorted {
             .collect();
         files.sort_unstable_by(|a, b| b.ratio.total_cmp(&a.ratio).then(a.index.cmp(&b.index)));
         let mut sums = Vec::with_capacity(files.len() + 1);
-        let mut sum = Sums::default();
+        let mut sum = LoadSums::default();
         sums.push(sum);
         for file in &files {
             let load = &loads[file.index];
-            let one = Sums {
+            let one = LoadSums {
                 entries: load.entries,
                 weighted: load.entries * file.ratio,
                 empty: load.empty,
@@ -194,13 +194,13 @@ impl Sorted {
         self.files.partition_point(|file| file.ratio - c >= urgency)
     }
 
-    fn one(&self, at: usize) -> Sums {
+    fn one(&self, at: usize) -> LoadSums {
         debug_invariant!(F2, at < self.files.len(), "file {at} of {}", self.files.len());
         self.sums[at + 1].plus(self.sums[at], -1.0)
     }
 
     /// Returns the sums over the members of `set` among `[from, to)`.
-    fn members(&self, set: &Set, from: usize, to: usize) -> Sums {
+    fn members(&self, set: &FilteredFiles, from: usize, to: usize) -> LoadSums {
         debug_invariant!(F2, from <= to && to <= self.files.len(), "files {from} to {to}");
         let (a, b) = (from.min(set.prefix), to.min(set.prefix));
         let mut sums = self.sums[b].plus(self.sums[a], -1.0);
@@ -211,7 +211,7 @@ impl Sorted {
     }
 
     /// Returns the bits that `set` takes at `c`, and the empty lookups that pass its filters.
-    fn demand(&self, set: &Set, c: f64) -> (f64, f64) {
+    fn demand(&self, set: &FilteredFiles, c: f64) -> (f64, f64) {
         let (mut bits, mut passed) = (0.0, 0.0);
         // Least urgent last: the first piece takes every member that is left.
         let mut to = self.files.len();
@@ -236,7 +236,7 @@ impl Sorted {
 
     /// Returns the smallest C at which `set` fits, and the empty lookups that its filters and their
     /// absence let through. `None` if its first bits alone do not fit.
-    fn price(&self, set: &Set, memory_bits: f64) -> Option<(f64, f64)> {
+    fn price(&self, set: &FilteredFiles, memory_bits: f64) -> Option<(f64, f64)> {
         let all = self.files.len();
         let sums = self.members(set, 0, all);
         if sums.entries * BITS_MIN > memory_bits * (1.0 + 1e-12) {
@@ -277,8 +277,8 @@ impl Sorted {
     }
 
     /// Returns the set of files that get filters, and its C.
-    fn search(&self, memory_bits: f64) -> (Set, f64) {
-        let mut set = Set { prefix: self.margin(memory_bits), flipped: Vec::new() };
+    fn search(&self, memory_bits: f64) -> (FilteredFiles, f64) {
+        let mut set = FilteredFiles { prefix: self.margin(memory_bits), flipped: Vec::new() };
         // An empty prefix always fits.
         let (mut c, mut cost) = self.price(&set, memory_bits).unwrap_or((f64::INFINITY, f64::MAX));
         let many = self.files.len() > MANY;
@@ -287,8 +287,8 @@ impl Sorted {
         debug_invariant!(F2, margin <= self.files.len(), "{margin} files get a filter");
         let near = margin.saturating_sub(window)..(margin + window).min(self.files.len());
         for _ in 0..if many { 1 } else { 8 } {
-            let mut best: Option<(Set, f64, f64)> = None;
-            let mut consider = |tried: Set, least: f64| {
+            let mut best: Option<(FilteredFiles, f64, f64)> = None;
+            let mut consider = |tried: FilteredFiles, least: f64| {
                 if let Some((c, cost)) = self.price(&tried, memory_bits)
                     && cost < best.as_ref().map_or(least, |b| b.2) * (1.0 - 1e-12)
                 {
@@ -314,7 +314,7 @@ impl Sorted {
         // Binary search over breakpoints: the price just below the next file's threshold.
         let fits = |count: usize| {
             let c = self.files[count - 1].ratio - self.threshold;
-            let set = Set { prefix: count, flipped: Vec::new() };
+            let set = FilteredFiles { prefix: count, flipped: Vec::new() };
             self.demand(&set, c).0 <= memory_bits
         };
         let (mut lo, mut hi) = (0, self.files.len());

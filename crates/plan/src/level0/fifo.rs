@@ -11,7 +11,7 @@
 use crate::decision::{Decision, Reason};
 use crate::pick;
 use crate::tree::{Part, Version};
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 use core::cmp::Reverse;
 use windrow_base::debug_invariant;
 
@@ -22,7 +22,7 @@ pub struct Fifo;
 impl Fifo {
     /// Urgency: the length of the queue. Merging starts at 1. While level 1 is over
     /// its capacity it goes first, however long the queue is (`pick/score.rs`).
-    pub fn score(&self, version: &Version, _settings: &Settings) -> f64 {
+    pub fn score(&self, version: &Version, _settings: &PlanSettings) -> f64 {
         epochs(version) as f64
     }
 

@@ -9,7 +9,7 @@ use crate::decision::Decision;
 use crate::filter_memory::ExpectedLevel;
 use crate::tree::level::deepest_point;
 use crate::tree::{File, Part, Span, Version};
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::debug_invariant;
@@ -38,7 +38,7 @@ pub enum Level0 {
 
 impl Level0 {
     /// How urgent level 0 is; merging starts at 1.
-    pub fn score(&self, version: &Version, settings: &Settings) -> f64 {
+    pub fn score(&self, version: &Version, settings: &PlanSettings) -> f64 {
         let score = match self {
             Level0::Tiered(tiered) => tiered.score(version, settings),
             Level0::Fifo(fifo) => fifo.score(version, settings),
@@ -66,7 +66,7 @@ impl Level0 {
 
     /// Returns the bytes that leave level 0 for level 1, and those that merging them writes; none
     /// as long as no merge is due.
-    pub(crate) fn debt(&self, version: &Version, settings: &Settings) -> (u64, u64) {
+    pub(crate) fn debt(&self, version: &Version, settings: &PlanSettings) -> (u64, u64) {
         if self.score(version, settings) < 1.0 {
             return (0, 0);
         }
@@ -82,7 +82,7 @@ impl Level0 {
     }
 
     /// The level as full as it may be: flushes, each a table over every point.
-    pub(crate) fn expected(&self, version: &Version, settings: &Settings) -> ExpectedLevel {
+    pub(crate) fn expected(&self, version: &Version, settings: &PlanSettings) -> ExpectedLevel {
         let (flush, bytes) = match self {
             Level0::Tiered(tiered) => {
                 let flush = settings.memtable_bytes.max(1);
@@ -104,7 +104,7 @@ impl Level0 {
     }
 
     /// Whether boundaries may come from a sample of the entries of a flush.
-    pub(crate) fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
+    pub(crate) fn wants_sample(&self, version: &Version, settings: &PlanSettings) -> bool {
         match self {
             Level0::Partitioned(partitioned) => partitioned.wants_sample(version, settings),
             Level0::Tiered(_) | Level0::Fifo(_) => false,
@@ -115,7 +115,7 @@ impl Level0 {
     pub(crate) fn boundaries(
         &self,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         sample: Option<&Sample>,
     ) -> Option<Arc<[Vec<u8>]>> {
         match self {
@@ -127,7 +127,11 @@ impl Level0 {
     }
 
     /// Decides where the files of a flush end, given the partitions' boundaries.
-    pub(crate) fn flush_cutter(&self, settings: &Settings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
+    pub(crate) fn flush_cutter(
+        &self,
+        settings: &PlanSettings,
+        boundaries: &Arc<[Vec<u8>]>,
+    ) -> Cutter {
         match self {
             Level0::Partitioned(partitioned) => partitioned.flush_cutter(settings, boundaries),
             Level0::Tiered(_) | Level0::Fifo(_) => Cutter::at(Arc::new([])),

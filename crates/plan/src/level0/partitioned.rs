@@ -35,7 +35,7 @@ use crate::dial::{self, Dial};
 use crate::pick;
 use crate::tree::closure::{Seat, close, may_move};
 use crate::tree::{File, Part, Version};
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
@@ -65,7 +65,7 @@ pub struct Partitioned {
 
 impl Partitioned {
     /// Urgency; merging starts at 1: by bytes, and by depth (I10).
-    pub fn score(&self, version: &Version, settings: &Settings) -> f64 {
+    pub fn score(&self, version: &Version, settings: &PlanSettings) -> f64 {
         let Some(level) = version.level(0) else { return 0.0 };
         let limit = self.limit(version, settings);
         let by_bytes = level.part_bytes(Part::SstLog) as f64 / limit.saturating_add(1) as f64;
@@ -73,7 +73,7 @@ impl Partitioned {
     }
 
     /// Returns k, as given or by the dial.
-    fn gathered(&self, version: &Version, settings: &Settings) -> f64 {
+    fn gathered(&self, version: &Version, settings: &PlanSettings) -> f64 {
         if let Some(k) = self.k {
             return f64::from(k);
         }
@@ -93,7 +93,7 @@ impl Partitioned {
     }
 
     /// Epochs over a point at which a partition goes first.
-    fn depth(&self, version: &Version, settings: &Settings) -> u32 {
+    fn depth(&self, version: &Version, settings: &PlanSettings) -> u32 {
         match self.k {
             Some(_) => self.depth,
             None => {
@@ -104,7 +104,7 @@ impl Partitioned {
     }
 
     /// Bytes of level 0 above which a partition goes down: `(k-1)/2 * (1 + 1/n)` flushes.
-    pub(crate) fn limit(&self, version: &Version, settings: &Settings) -> u64 {
+    pub(crate) fn limit(&self, version: &Version, settings: &PlanSettings) -> u64 {
         let k = self.gathered(version, settings);
         debug_assert!(k >= 1.0 && self.depth > 0, "{self:?} gathers no flush");
         let n = version.boundaries.len() as f64 + 1.0;
@@ -114,7 +114,7 @@ impl Partitioned {
 
     /// Bytes that go down, and those that are written for it: as much of level 1 as of level 0.
     /// Only bytes over the limit go, or those of deep partitions.
-    pub(crate) fn debt(&self, version: &Version, settings: &Settings) -> (u64, u64) {
+    pub(crate) fn debt(&self, version: &Version, settings: &PlanSettings) -> (u64, u64) {
         let waiting = version.part_bytes(0, Part::SstLog);
         let partitions = partitions::partitions_of(version);
         let depth = self.depth(version, settings);
@@ -202,7 +202,7 @@ impl Partitioned {
         None
     }
 
-    fn job_bytes_max(&self, version: &Version, settings: &Settings) -> u64 {
+    fn job_bytes_max(&self, version: &Version, settings: &PlanSettings) -> u64 {
         let k = self.gathered(version, settings);
         let waiting = (flush_bytes(version, settings) as f64 * k) as u64;
         let usual = waiting.saturating_add(version.part_bytes(1, Part::Run));
@@ -213,7 +213,7 @@ impl Partitioned {
     }
 
     /// Whether boundaries may come from a sample of the entries of a flush.
-    pub(crate) fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
+    pub(crate) fn wants_sample(&self, version: &Version, settings: &PlanSettings) -> bool {
         partitions::wants_sample(version, settings, self.partitions)
     }
 
@@ -221,7 +221,7 @@ impl Partitioned {
     pub fn boundaries(
         &self,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         sample: Option<&Sample>,
     ) -> Option<Arc<[Vec<u8>]>> {
         let sampled = sample.and_then(|sample| {
@@ -238,7 +238,7 @@ impl Partitioned {
 
     /// A flush is cut at each partition's boundary, so that partitions share no file. A
     /// piece too small to be worth a file stays with the next partition's.
-    pub fn flush_cutter(&self, settings: &Settings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
+    pub fn flush_cutter(&self, settings: &PlanSettings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
         let share = settings.memtable_bytes / (boundaries.len() as u64 + 1);
         Cutter::at(boundaries.clone()).least(share / PIECE_PART_MIN)
     }
@@ -247,7 +247,7 @@ impl Partitioned {
 /// Returns the bytes of a full flush: the largest that waits. Pieces of it have been merged down;
 /// they count as if they had been like the others. A flush that stayed within few partitions counts
 /// as no more than a memtable.
-pub(super) fn flush_bytes(version: &Version, settings: &Settings) -> u64 {
+pub(super) fn flush_bytes(version: &Version, settings: &PlanSettings) -> u64 {
     let partitions = version.boundaries.len() as u64 + 1;
     let whole = |epoch: &[Arc<File>]| {
         let bytes: u64 = epoch.iter().map(|f| f.bytes).sum();

@@ -27,7 +27,7 @@
 use super::sample::Sample;
 use crate::tree::level::deepest_point;
 use crate::tree::{File, Part, Version};
-use crate::view::Settings;
+use crate::view::PlanSettings;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -115,7 +115,11 @@ fn touched<K: AsRef<[u8]>>(
 }
 
 /// Whether boundaries may come from a sample of a flush.
-pub(super) fn wants_sample(version: &Version, settings: &Settings, partitions_max: u32) -> bool {
+pub(super) fn wants_sample(
+    version: &Version,
+    settings: &PlanSettings,
+    partitions_max: u32,
+) -> bool {
     let partitions_max = partitions_max as usize;
     let most = worth_of_a_flush(settings, settings.memtable_bytes, partitions_max);
     most > 1 && says_nothing(version, settings, partitions_max)
@@ -125,7 +129,7 @@ pub(super) fn wants_sample(version: &Version, settings: &Settings, partitions_ma
 /// if it makes twice as many partitions, or one of the present ones would get most of it.
 pub(super) fn first_boundaries(
     version: &Version,
-    settings: &Settings,
+    settings: &PlanSettings,
     partitions_max: u32,
     sample: &Sample,
 ) -> Option<Arc<[Vec<u8>]>> {
@@ -146,7 +150,7 @@ pub(super) fn first_boundaries(
 }
 
 /// Whether no level holds enough for its files to show where keys are.
-fn says_nothing(version: &Version, settings: &Settings, partitions_max: usize) -> bool {
+fn says_nothing(version: &Version, settings: &PlanSettings, partitions_max: usize) -> bool {
     let enough = enough(settings, partitions_max);
     let mut levels = 1..version.levels.len() as u32;
     levels.all(|level| version.part_bytes(level, Part::Run) < enough)
@@ -154,7 +158,7 @@ fn says_nothing(version: &Version, settings: &Settings, partitions_max: usize) -
 
 /// Returns how many partitions leave each a piece of a flush of `bytes` that is worth a file: the
 /// number that a first sample makes, and the most there are later.
-fn worth_of_a_flush(settings: &Settings, bytes: u64, partitions_max: usize) -> usize {
+fn worth_of_a_flush(settings: &PlanSettings, bytes: u64, partitions_max: usize) -> usize {
     let bytes = bytes.min(settings.memtable_bytes);
     let pieces = bytes.saturating_mul(PIECES_PER_FILE) / settings.file_bytes.max(1);
     usize::try_from(pieces).unwrap_or(usize::MAX).clamp(1, partitions_max)
@@ -164,7 +168,7 @@ fn worth_of_a_flush(settings: &Settings, bytes: u64, partitions_max: usize) -> u
 /// fit.
 pub(super) fn rederive(
     version: &Version,
-    settings: &Settings,
+    settings: &PlanSettings,
     partitions_max: u32,
     k: f64,
 ) -> Option<Arc<[Vec<u8>]>> {
@@ -200,7 +204,7 @@ pub(super) fn rederive(
 /// Returns the level whose files show where data is: the first that holds a memtable, or enough for
 /// all partitions, else the fullest. Level 1, unless it is small or was just emptied: the levels
 /// below show little of where updates cluster.
-fn source(version: &Version, settings: &Settings, partitions_max: usize) -> u32 {
+fn source(version: &Version, settings: &PlanSettings, partitions_max: usize) -> u32 {
     let levels = 1..version.levels.len() as u32;
     let bytes = |n: &u32| version.part_bytes(*n, Part::Run);
     let enough = enough(settings, partitions_max);
@@ -209,13 +213,13 @@ fn source(version: &Version, settings: &Settings, partitions_max: usize) -> u32 
 }
 
 /// Bytes of a level whose files show where keys are: a memtable, or files for all partitions.
-fn enough(settings: &Settings, partitions_max: usize) -> u64 {
+fn enough(settings: &PlanSettings, partitions_max: usize) -> u64 {
     debug_assert!(partitions_max > 0, "level 0 is to have no partition");
     settings.file_bytes.saturating_mul(partitions_max as u64).min(settings.memtable_bytes)
 }
 
 /// Returns how many partitions half-full files would fill, or a flush is worth, whichever is less.
-fn worth(version: &Version, settings: &Settings, source: u32, partitions_max: usize) -> usize {
+fn worth(version: &Version, settings: &PlanSettings, source: u32, partitions_max: usize) -> usize {
     let file_bytes = settings.file_bytes.max(1);
     let files = version.part_bytes(source, Part::Run).saturating_mul(2) / file_bytes;
     let files = usize::try_from(files).unwrap_or(usize::MAX).max(1);

@@ -13,7 +13,7 @@ use crate::pick;
 use crate::tree::closure::{Seat, close};
 use crate::tree::level::deepest_point;
 use crate::tree::{File, Part, Version};
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
@@ -26,7 +26,7 @@ pub struct Tiered {
 }
 
 /// Files of level 0 that are connected by overlap.
-struct Group {
+struct OverlapGroup {
     /// Indices in the log, newest first.
     files: Vec<usize>,
     depth: u32,
@@ -38,7 +38,7 @@ impl Tiered {
     /// Urgency; merging starts at 1. By depth, which counts epochs over a point
     /// and not files (I10). Writes in key order never grow deep, so bytes count
     /// as well, once there are as many as k memtables or level 1's capacity.
-    pub fn score(&self, version: &Version, settings: &Settings) -> f64 {
+    pub fn score(&self, version: &Version, settings: &PlanSettings) -> f64 {
         debug_assert!(self.k > 0, "merging starts at no epoch");
         let Some(level) = version.level(0) else { return 0.0 };
         let by_depth = level.sst_log_depth() as f64 / self.k as f64;
@@ -46,7 +46,7 @@ impl Tiered {
         by_depth.max(by_bytes)
     }
 
-    fn bytes_limit(&self, settings: &Settings) -> u64 {
+    fn bytes_limit(&self, settings: &PlanSettings) -> u64 {
         let memtables = settings.memtable_bytes.saturating_mul(self.k as u64);
         settings.level_base_bytes.max(memtables).max(1)
     }
@@ -89,7 +89,7 @@ impl Tiered {
     /// Merges the newest epochs of a group with each other. Only epochs that follow each other
     /// (I5), and none much larger than those before it together: a file that was merged here once
     /// is not merged again for little.
-    fn merge_within(&self, view: &View<'_>, group: &Group) -> Option<Decision> {
+    fn merge_within(&self, view: &View<'_>, group: &OverlapGroup) -> Option<Decision> {
         invariant!(I5, !group.files.is_empty(), "a group of no file");
         // The way may be free again soon, and then this was done for nothing.
         if group.depth < self.k.saturating_mul(2).max(self.k + 2) {
@@ -122,7 +122,7 @@ impl Tiered {
 }
 
 /// Sorts level 0 into groups that do not touch each other.
-fn groups(version: &Version, log: &[Arc<File>]) -> Vec<Group> {
+fn groups(version: &Version, log: &[Arc<File>]) -> Vec<OverlapGroup> {
     let order = &version.order;
     let mut by_key: Vec<usize> = (0..log.len()).collect();
     by_key.sort_by(|&a, &b| order.compare(&log[a].smallest, &log[b].smallest));
@@ -146,7 +146,7 @@ fn groups(version: &Version, log: &[Arc<File>]) -> Vec<Group> {
         debug_invariant!(I10, seed.is_some(), "no file covers the deepest point of its group");
         debug_invariant!(I10, deepest.depth as usize <= files.len(), "{} deep", deepest.depth);
         let seed = seed.unwrap_or(files[0]);
-        groups.push(Group { depth: deepest.depth, seed, files });
+        groups.push(OverlapGroup { depth: deepest.depth, seed, files });
     }
     let count = groups.iter().map(|group| group.files.len()).sum::<usize>();
     invariant!(I10, count == log.len(), "{count} of {} files are in a group", log.len());

@@ -42,7 +42,7 @@ const CHECKED_MAX: usize = 32;
 pub(super) const ABSORB_FILES_MAX: u64 = 25;
 
 /// The SST-log of a level, and the run below it.
-pub(super) struct Log<'v> {
+pub(super) struct SstLogFiles<'v> {
     view: &'v View<'v>,
     level: u32,
     /// Newest first: older files have larger indices.
@@ -54,7 +54,7 @@ pub(super) struct Log<'v> {
 
 /// Files of a log, closed under older-and-overlapping, over one range.
 #[derive(Clone)]
-struct Set<'v> {
+struct ClosedSet<'v> {
     members: Bits,
     /// Files of the level's run that go along; only in a set that has grown.
     run: Vec<usize>,
@@ -66,8 +66,8 @@ struct Set<'v> {
     busy: bool,
 }
 
-impl<'v> Log<'v> {
-    pub(super) fn new(view: &'v View<'v>, level: u32, alpha: f64) -> Log<'v> {
+impl<'v> SstLogFiles<'v> {
+    pub(super) fn new(view: &'v View<'v>, level: u32, alpha: f64) -> SstLogFiles<'v> {
         let files = view.version.part(level, Part::SstLog);
         let mut sum = 0u64;
         let run = view.version.part(level + 1, Part::Run).iter();
@@ -81,7 +81,7 @@ impl<'v> Log<'v> {
         let weights = hotness::weights(files, alpha);
         let count = files.len();
         invariant!(H1, weights.len() == count, "{} weights of {count} files", weights.len());
-        Log { view, level, files, below, weights }
+        SstLogFiles { view, level, files, below, weights }
     }
 
     fn version(&self) -> &'v Version {
@@ -144,10 +144,10 @@ impl<'v> Log<'v> {
 
     /// Returns OC(x) of every file. From the oldest on, each is made of the sets of the older files
     /// that it overlaps. O(n^2) overlap tests.
-    fn closed_sets(&self) -> Vec<Set<'v>> {
+    fn closed_sets(&self) -> Vec<ClosedSet<'v>> {
         let order = &self.version().order;
         let count = self.files.len();
-        let mut sets: Vec<Option<Set<'v>>> = vec![None; count];
+        let mut sets: Vec<Option<ClosedSet<'v>>> = vec![None; count];
         for i in (0..count).rev() {
             let file = &self.files[i];
             let mut members = Bits::new(count);
@@ -167,7 +167,7 @@ impl<'v> Log<'v> {
             let newer = members.iter().next().filter(|&first| first < i);
             debug_invariant!(I5, newer.is_none(), "what leaves with file {i} is newer: {newer:?}");
             debug_invariant!(I5, self.is_closed(&members), "what leaves with file {i} is not all");
-            sets[i] = Some(Set { members, run: Vec::new(), span, bytes, below_bytes, busy });
+            sets[i] = Some(ClosedSet { members, run: Vec::new(), span, bytes, below_bytes, busy });
         }
         sets.into_iter().flatten().collect()
     }
@@ -184,7 +184,7 @@ impl<'v> Log<'v> {
 
     /// Returns the set of file `seed` with all that makes it cheaper. Oldest first, so that a file
     /// comes after those that it needs.
-    fn absorb(&self, sets: &[Set<'v>], seed: usize) -> Set<'v> {
+    fn absorb(&self, sets: &[ClosedSet<'v>], seed: usize) -> ClosedSet<'v> {
         let order = &self.version().order;
         let mut set = sets[seed].clone();
         let mut grew = true;
@@ -210,7 +210,7 @@ impl<'v> Log<'v> {
 
     /// Returns the set with files of the level's run that make it cheaper. All that the log holds
     /// below such a file must be in the set (I5).
-    fn absorb_run(&self, mut set: Set<'v>) -> Set<'v> {
+    fn absorb_run(&self, mut set: ClosedSet<'v>) -> ClosedSet<'v> {
         let order = &self.version().order;
         invariant!(I5, set.run.is_empty(), "a set takes in files of its run twice");
         let Some(level) = self.version().level(self.level) else { return set };
@@ -228,7 +228,7 @@ impl<'v> Log<'v> {
 
     /// Takes a file's range and bytes into the set, if that makes it cheaper and the job not too
     /// large. The caller adds the member.
-    fn gains(&self, set: &mut Set<'v>, file: &'v Arc<File>) -> bool {
+    fn gains(&self, set: &mut ClosedSet<'v>, file: &'v Arc<File>) -> bool {
         let limit = self.view.settings.file_bytes.saturating_mul(ABSORB_FILES_MAX);
         let span = set.span.hull(&self.version().order, &file.span());
         let bytes = set.bytes.saturating_add(file.bytes);
@@ -320,7 +320,7 @@ impl<'v> Log<'v> {
     }
 }
 
-impl Set<'_> {
+impl ClosedSet<'_> {
     /// Bytes rewritten per byte that goes down.
     fn cost(&self) -> f64 {
         cost(self.below_bytes, self.bytes)

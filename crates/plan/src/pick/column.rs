@@ -34,11 +34,11 @@ use windrow_base::{debug_invariant, invariant};
 const JOB_BYTES_MAX: u64 = 2;
 
 /// A table of the tree, and where it is.
-type Table<'v> = (Seat, &'v Arc<File>);
+type SeatedTable<'v> = (Seat, &'v Arc<File>);
 
 /// Tables over one range, to go down together.
 struct Column<'v> {
-    tables: Vec<Table<'v>>,
+    tables: Vec<SeatedTable<'v>>,
     span: Span<'v>,
     bytes: u64,
     /// Bytes of the last level that the range overlaps.
@@ -91,10 +91,10 @@ fn divided<'v, K: AsRef<[u8]>>(
     version: &'v Version,
     level: u32,
     starts: &[K],
-    tables: impl Iterator<Item = Table<'v>>,
+    tables: impl Iterator<Item = SeatedTable<'v>>,
 ) -> Vec<Column<'v>> {
     let order = &version.order;
-    let mut ranges: Vec<Vec<Table<'v>>> = vec![Vec::new(); starts.len() + 1];
+    let mut ranges: Vec<Vec<SeatedTable<'v>>> = vec![Vec::new(); starts.len() + 1];
     for (seat, file) in tables {
         let at = starts.partition_point(|s| order.compare(s.as_ref(), &file.smallest).is_le());
         if starts.get(at).is_none_or(|end| file.span().ends_before(order, end.as_ref())) {
@@ -106,7 +106,7 @@ fn divided<'v, K: AsRef<[u8]>>(
 
 impl<'v> Column<'v> {
     /// `None` of no table.
-    fn new(version: &'v Version, level: u32, tables: Vec<Table<'v>>) -> Option<Column<'v>> {
+    fn new(version: &'v Version, level: u32, tables: Vec<SeatedTable<'v>>) -> Option<Column<'v>> {
         let order = &version.order;
         let bytes = tables.iter().fold(0u64, |sum, (_, f)| sum.saturating_add(f.bytes));
         let spans = tables.iter().map(|(_, file)| file.span());

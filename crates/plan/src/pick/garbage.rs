@@ -13,7 +13,7 @@
 use super::{job, merge_of};
 use crate::decision::{Decision, Drop, Reason};
 use crate::tree::closure::{Seat, close};
-use crate::tree::outside::nothing_older;
+use crate::tree::older_files::nothing_older;
 use crate::tree::{File, Level, Part};
 use crate::view::View;
 use alloc::sync::Arc;

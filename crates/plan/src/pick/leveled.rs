@@ -18,7 +18,7 @@
 //!
 //! Owns: the choice of the file, and how far its job grows. Never does: fill an SST-log.
 
-use super::levels::Levels;
+use super::level_limits::Levels;
 use super::score::{Candidate, candidates};
 use super::{decide, garbage, job, with_cursor};
 use crate::decision::{Decision, Reason};

@@ -8,19 +8,19 @@
 
 mod aggregate;
 mod column;
-pub mod covered;
-pub mod for_reads;
 pub mod garbage;
+pub mod hidden_tables;
+pub mod level_limits;
 pub mod leveled;
-pub mod levels;
 pub mod manual;
 mod picker;
-pub(crate) mod scarce;
+pub mod read_triggered_merges;
+pub(crate) mod scarce_room;
 pub mod score;
-pub(crate) mod small;
+pub(crate) mod small_files;
 pub mod sst_log;
 
-pub use levels::Levels;
+pub use level_limits::Levels;
 pub use picker::Picker;
 
 use crate::decision::{Decision, Merge, Move, Reason};

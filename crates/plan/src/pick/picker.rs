@@ -2,12 +2,12 @@
 //!
 //! Owns: the choice between them. Never does: look at the tree itself.
 
+use super::level_limits::Levels;
 use super::leveled::Leveled;
-use super::levels::Levels;
 use super::sst_log::{LogMode, LogShare, SstLog};
 use crate::decision::Decision;
 use crate::tree::Version;
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 
 /// Which files move down from the other levels, and when.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Picker {
         &self,
         levels: Levels<'_>,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         level: u32,
     ) -> u64 {
         match self {

@@ -6,7 +6,7 @@
 //!
 //! Owns: urgency. Never does: pick a file.
 
-use super::levels::Levels;
+use super::level_limits::Levels;
 use crate::level0::Level0;
 use crate::tree::Part;
 use crate::view::View;

@@ -17,11 +17,11 @@
 //! Owns: the sizes of the SST-logs, and when they fill and empty. Never does: rewrite a file to
 //! fill one.
 
-use super::aggregate::{ABSORB_FILES_MAX, Log, free_bytes};
+use super::aggregate::{ABSORB_FILES_MAX, SstLogFiles, free_bytes};
 use super::column;
 use super::garbage;
+use super::level_limits::Levels;
 use super::leveled::{Leveled, drain_log};
-use super::levels::Levels;
 use super::score::{Candidate, candidates};
 use super::with_cursor;
 use crate::decision::{Decision, Move, Reason};
@@ -29,7 +29,7 @@ use crate::dial::{self, Dial};
 use crate::hotness;
 use crate::tree::level::deepest_point;
 use crate::tree::{Level, Part, Place, Version};
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
 
@@ -96,9 +96,9 @@ pub enum LogShare {
 }
 
 /// The most bytes of each log; `None` for a level whose log is not fed.
-struct Limits(Vec<Option<u64>>);
+struct SstLogLimits(Vec<Option<u64>>);
 
-impl Limits {
+impl SstLogLimits {
     fn of(&self, level: u32) -> Option<u64> {
         self.0.get(level as usize).copied().flatten()
     }
@@ -123,13 +123,18 @@ impl SstLog {
         &self,
         levels: Levels<'_>,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         level: u32,
     ) -> Option<u64> {
         self.limits(levels, version, settings).of(level)
     }
 
-    fn limits(&self, levels: Levels<'_>, version: &Version, settings: &Settings) -> Limits {
+    fn limits(
+        &self,
+        levels: Levels<'_>,
+        version: &Version,
+        settings: &PlanSettings,
+    ) -> SstLogLimits {
         let last = version.deepest().unwrap_or(0).min(self.levels.saturating_add(1));
         // A level without capacity is on its way out, and its log with it.
         let fed = |n: &u32| levels.capacity(version, settings, *n) > 0;
@@ -149,7 +154,7 @@ impl SstLog {
             for (&n, share) in fed.iter().zip(shares) {
                 limits[n as usize] = Some((share as u64).max(least));
             }
-            return Limits(limits);
+            return SstLogLimits(limits);
         }
         let shares = match self.mode {
             LogMode::Paper => inverse_proportional(&runs, &fed, budget),
@@ -162,7 +167,7 @@ impl SstLog {
         for (&n, share) in fed.iter().zip(shares) {
             limits[n as usize] = Some((share as u64).max(least));
         }
-        Limits(limits)
+        SstLogLimits(limits)
     }
 
     /// The bytes of each fed SST-log by the capacity of its level; `None` if they go by the tree's.
@@ -170,7 +175,7 @@ impl SstLog {
         &self,
         levels: Levels<'_>,
         version: &Version,
-        settings: &Settings,
+        settings: &PlanSettings,
         fed: &[u32],
     ) -> Option<Vec<f64>> {
         let (first, ratio, room) = match self.share {
@@ -189,7 +194,7 @@ impl SstLog {
     }
 
     /// Returns everything that wants to go down, most urgent first.
-    fn due(&self, levels: Levels<'_>, view: &View<'_>, limits: &Limits) -> Vec<Candidate> {
+    fn due(&self, levels: Levels<'_>, view: &View<'_>, limits: &SstLogLimits) -> Vec<Candidate> {
         let scored = |candidate: Candidate| {
             let Candidate { level, part, .. } = candidate;
             let (Some(limit), Some(at)) = (limits.of(level), view.version.level(level)) else {
@@ -222,7 +227,7 @@ impl SstLog {
     }
 
     /// Pseudo compaction: from a run over its capacity into its log, which has room.
-    fn fill(&self, levels: Levels<'_>, view: &View<'_>, limits: &Limits) -> Option<Decision> {
+    fn fill(&self, levels: Levels<'_>, view: &View<'_>, limits: &SstLogLimits) -> Option<Decision> {
         (1..view.version.levels.len() as u32).find_map(|level| {
             let limit = limits.of(level)?;
             let at = view.version.level(level)?;
@@ -283,7 +288,7 @@ impl SstLog {
         &self,
         levels: Levels<'_>,
         view: &View<'_>,
-        limits: &Limits,
+        limits: &SstLogLimits,
         due: Candidate,
     ) -> Option<Decision> {
         match (due, limits.of(due.level)) {
@@ -300,7 +305,7 @@ impl SstLog {
     fn aggregate(&self, view: &View<'_>, level: u32, limit: u64) -> Option<Decision> {
         let at = view.version.level(level)?;
         debug_assert!(limit > 0, "the SST-log of level {level} may hold nothing");
-        let log = Log::new(view, level, self.alpha);
+        let log = SstLogFiles::new(view, level, self.alpha);
         let take = |at: Option<&[u8]>, reason: Reason| match self.mode {
             LogMode::Closed | LogMode::Columns => log.cheapest(at, &reason),
             LogMode::Paper => log.by_weight(at, &reason),
@@ -336,7 +341,7 @@ impl SstLog {
 
 /// Bytes that SST-logs may take below the ceiling of space, with every run above the
 /// last as large as it may be.
-fn room(levels: Levels<'_>, version: &Version, settings: &Settings) -> f64 {
+fn room(levels: Levels<'_>, version: &Version, settings: &PlanSettings) -> f64 {
     let Some(last) = version.deepest().filter(|_| settings.space_max_percent > 0) else {
         return f64::INFINITY;
     };

@@ -22,11 +22,11 @@
 //! Owns: the capacities, and when L changes. Never does: pick a file, but to empty level L-1 before
 //! it goes.
 
-use super::from_last::FromLast;
+use super::last_level_base::LastLevelBase;
 use crate::decision::{Decision, Reason, Reshape};
 use crate::pick;
 use crate::tree::{LEVELS_MAX, Part, Version};
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
 
@@ -43,7 +43,7 @@ pub enum Base {
     /// As Eq. 5 has it: it grows by 1/c with every level.
     Growing,
     /// The last level's bytes divided by all ratios; `level_base_bytes` at most:
-    /// `shape/from_last.rs`.
+    /// `shape/last_level_base.rs`.
     Last,
 }
 
@@ -60,7 +60,7 @@ pub struct Garnering {
 
 impl Garnering {
     /// Capacity of `level`'s run in bytes; 0 for level 0, which has none.
-    pub fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
+    pub fn capacity(&self, version: &Version, settings: &PlanSettings, level: u32) -> u64 {
         match self.base {
             Base::Last => self.capacities().capacity(version, settings, level),
             Base::Constant | Base::Growing => {
@@ -70,9 +70,9 @@ impl Garnering {
     }
 
     /// Eq. 4: `C_i / C_(i-1) = t / c^(L-i)`.
-    fn capacities(&self) -> FromLast<impl Fn(u32, u32) -> f64> {
+    fn capacities(&self) -> LastLevelBase<impl Fn(u32, u32) -> f64> {
         let (t, c) = (self.t, self.c);
-        FromLast { ratio: move |level, levels| t / libm::pow(c, (levels - level) as f64) }
+        LastLevelBase { ratio: move |level, levels| t / libm::pow(c, (levels - level) as f64) }
     }
 
     /// Capacity in bytes of `level` of a tree of `levels`. With B the paper's
@@ -83,7 +83,7 @@ impl Garnering {
     ///   is `B t^i / c^((2L-2-i) (i-1) / 2)`, the product of Eq. 4 over levels 2 to i.
     ///
     /// Levels below L, which the plan does not have, go on with ratio `t`.
-    fn capacity_of(&self, levels: u32, settings: &Settings, level: u32) -> u64 {
+    fn capacity_of(&self, levels: u32, settings: &PlanSettings, level: u32) -> u64 {
         if level == 0 {
             return 0;
         }

@@ -6,10 +6,10 @@
 //! Owns: the formula. Never does: change L, but with `base=last`.
 
 use super::Base;
-use super::from_last::FromLast;
+use super::last_level_base::LastLevelBase;
 use crate::decision::Decision;
 use crate::tree::{LEVELS_MAX, Version};
-use crate::view::Settings;
+use crate::view::PlanSettings;
 use crate::view::View;
 use windrow_base::invariant;
 
@@ -26,7 +26,7 @@ pub struct Leveling {
 
 impl Leveling {
     /// Capacity of `level`'s run in bytes; 0 for level 0, which has none.
-    pub fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
+    pub fn capacity(&self, version: &Version, settings: &PlanSettings, level: u32) -> u64 {
         if self.base == Base::Last {
             return self.capacities().capacity(version, settings, level);
         }
@@ -42,9 +42,9 @@ impl Leveling {
         }
     }
 
-    fn capacities(&self) -> FromLast<impl Fn(u32, u32) -> f64> {
+    fn capacities(&self) -> LastLevelBase<impl Fn(u32, u32) -> f64> {
         let (t, phi) = (self.t, self.phi);
-        FromLast { ratio: move |level, _| if level == 2 { phi } else { t } }
+        LastLevelBase { ratio: move |level, _| if level == 2 { phi } else { t } }
     }
 
     /// Returns the insertion or removal of a level, if one is due.

@@ -3,8 +3,8 @@
 //! Owns: the axis, and that the last possible level has no limit. Never does: pick
 //! files.
 
-mod from_last;
 mod garnering;
+mod last_level_base;
 mod leveling;
 
 pub use garnering::{Base, Garnering};
@@ -12,7 +12,7 @@ pub use leveling::Leveling;
 
 use crate::decision::Decision;
 use crate::tree::{LEVELS_MAX, Version};
-use crate::view::{Settings, View};
+use crate::view::{PlanSettings, View};
 use windrow_base::debug_invariant;
 
 /// How large each level may grow.
@@ -27,7 +27,7 @@ pub enum Shape {
 impl Shape {
     /// Bytes that `level`'s run may hold before it is picked from. Level 0 has
     /// no run; its limit is a depth. The last possible level has no limit.
-    pub fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
+    pub fn capacity(&self, version: &Version, settings: &PlanSettings, level: u32) -> u64 {
         if level + 1 >= LEVELS_MAX {
             return u64::MAX;
         }

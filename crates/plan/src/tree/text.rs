@@ -163,7 +163,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Reads a key as [`Key`] prints it.
+/// Reads a key as [`KeyText`] prints it.
 pub fn parse_key(text: &str) -> Option<Vec<u8>> {
     let mut key = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -180,9 +180,9 @@ pub fn parse_key(text: &str) -> Option<Vec<u8>> {
 }
 
 /// A key as text: printable ASCII as it is, the rest as `%xx`.
-pub struct Key<'a>(pub &'a [u8]);
+pub struct KeyText<'a>(pub &'a [u8]);
 
-impl fmt::Display for Key<'_> {
+impl fmt::Display for KeyText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|&byte| match byte {
             b'[' | b']' | b',' | b'(' | b')' | b'-' | b'%' | b'@' => write!(f, "%{byte:02x}"),
@@ -209,7 +209,13 @@ impl fmt::Display for Size {
 impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let close = if self.largest_exclusive { ')' } else { ']' };
-        write!(f, "{} [{},{}{close}", self.number, Key(&self.smallest), Key(&self.largest))?;
+        write!(
+            f,
+            "{} [{},{}{close}",
+            self.number,
+            KeyText(&self.smallest),
+            KeyText(&self.largest)
+        )?;
         if self.epoch != 0 {
             write!(f, " epoch={}", self.epoch)?;
         }
@@ -236,7 +242,7 @@ impl fmt::Display for File {
             {
                 Ok(())
             }
-            Some((first, last)) => write!(f, " points={}-{}", Key(first), Key(last)),
+            Some((first, last)) => write!(f, " points={}-{}", KeyText(first), KeyText(last)),
         }
     }
 }
@@ -255,12 +261,12 @@ impl fmt::Display for Version {
         }
         if !self.boundaries.is_empty() {
             write!(f, "boundaries")?;
-            self.boundaries.iter().try_for_each(|key| write!(f, " {}", Key(key)))?;
+            self.boundaries.iter().try_for_each(|key| write!(f, " {}", KeyText(key)))?;
             writeln!(f)?;
         }
         for (level, key) in self.cursors.iter().enumerate() {
             if let Some(key) = key {
-                writeln!(f, "cursor {level} {}", Key(key))?;
+                writeln!(f, "cursor {level} {}", KeyText(key))?;
             }
         }
         for (level, part, file) in self.files() {

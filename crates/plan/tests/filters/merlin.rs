@@ -7,8 +7,8 @@ use crate::solver::Random;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::KeyOrder;
-use windrow_plan::filter_memory::aimed;
 use windrow_plan::filter_memory::merlin::{Estimate, InputStatistics, Observed, propagate};
+use windrow_plan::filter_memory::query_estimate;
 use windrow_plan::tree::{Edit, File, Part, Place, Version};
 
 const KEYS: u32 = 20_000;
@@ -106,8 +106,13 @@ impl Tree {
         let estimates: Vec<Estimate> =
             self.tables().map(|t| t.observed.estimate(self.queries)).collect();
         let known = |file: &File| Some(estimates[file.number as usize - 1]);
-        let estimate =
-            aimed::flushed(&version, (None, None), keys.len() as u64, self.queries, &known);
+        let estimate = query_estimate::flushed(
+            &version,
+            (None, None),
+            keys.len() as u64,
+            self.queries,
+            &known,
+        );
         let observed = Observed::new(Some(estimate), self.queries);
         self.level0.insert(0, Table { keys, observed, naive: Estimate::default() });
         if self.level0.len() >= 2 {

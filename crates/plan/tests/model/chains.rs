@@ -9,17 +9,17 @@
 use super::measure::Keys;
 use super::sim::{Entry, Random, Sim};
 use windrow_plan::tree::Part;
-use windrow_plan::{Policy, Settings};
+use windrow_plan::{PlanSettings, Policy};
 
 const FILE: u64 = 64;
 const MEMTABLE: u64 = 8 * FILE;
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> PlanSettings {
+    PlanSettings {
         file_bytes: FILE,
         memtable_bytes: MEMTABLE,
         level_base_bytes: 4 * MEMTABLE,
-        ..Settings::default()
+        ..PlanSettings::default()
     }
 }
 
@@ -64,7 +64,7 @@ fn work(sim: &mut Sim, chains: &mut Vec<u64>) -> u64 {
     }
 }
 
-fn cost(policy: &str, settings: Settings, draw: Keys, keys: u64) -> Cost {
+fn cost(policy: &str, settings: PlanSettings, draw: Keys, keys: u64) -> Cost {
     let mut sim = Sim::new(Policy::parse(policy).unwrap());
     let memtable = settings.memtable_bytes;
     sim.settings = settings;
@@ -125,7 +125,7 @@ fn partitions_write_as_little_as_tiering_in_shorter_chains() {
 /// paid for in writes, as long as the memtable is the unit.
 #[test]
 fn a_queue_has_short_chains_and_writes_more() {
-    let small = Settings { memtable_bytes: FILE, level_base_bytes: 8 * FILE, ..settings() };
+    let small = PlanSettings { memtable_bytes: FILE, level_base_bytes: 8 * FILE, ..settings() };
     let of = |policy: &str, settings| {
         let cost = cost(policy, settings, Keys::Uniform, 20_000);
         println!("{policy}: {cost:.2?}");
@@ -142,7 +142,7 @@ fn a_queue_has_short_chains_and_writes_more() {
 #[test]
 fn garnering_has_fewer_runs_than_leveling() {
     let small =
-        Settings { memtable_bytes: 64, file_bytes: 64, level_base_bytes: 128, ..settings() };
+        PlanSettings { memtable_bytes: 64, file_bytes: 64, level_base_bytes: 128, ..settings() };
     let of = |shape: &str| {
         let policy = format!("leveled shape={shape} level0=tiered(k=2)");
         let cost = cost(&policy, small.clone(), Keys::Uniform, 20_000);

@@ -5,7 +5,7 @@
 
 use super::sim::{Entry, Random, Sim};
 use std::collections::BTreeSet;
-use windrow_plan::{Policy, Settings};
+use windrow_plan::{PlanSettings, Policy};
 
 const FILE: u64 = 64;
 const MEMTABLE: u64 = 8 * FILE;
@@ -26,11 +26,11 @@ struct Load {
 /// Loads 24 memtables of random keys after these flushes.
 fn load(policy: &str, first: &[Vec<u32>]) -> Load {
     let mut sim = Sim::new(Policy::parse(policy).unwrap());
-    sim.settings = Settings {
+    sim.settings = PlanSettings {
         file_bytes: FILE,
         memtable_bytes: MEMTABLE,
         level_base_bytes: 17 * MEMTABLE,
-        ..Settings::default()
+        ..PlanSettings::default()
     };
     let mut random = Random(3);
     let mut largest = [0; 2];

@@ -2,7 +2,7 @@
 //! run on them as the engine would run it, one entry being one byte.
 //!
 //! Owns: the model (a map for now and for each snapshot) and the contents of the tables. Never
-//! does: share code with the crate under test beyond the tree itself, `Outside` and the cutter,
+//! does: share code with the crate under test beyond the tree itself, `OlderFiles` and the cutter,
 //! which are under test.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +11,9 @@ use windrow_base::key::SEQ_MAX;
 use windrow_base::{FileNumber, KeyOrder, SeqNo};
 use windrow_plan::axes::Sampler;
 use windrow_plan::tree::closure::close;
-use windrow_plan::tree::{Edit, File, Outside, Part, Version};
+use windrow_plan::tree::{Edit, File, OlderFiles, Part, Version};
 use windrow_plan::{
-    Busy, Cutter, Decision, ManualState, Merge, Move, Policy, Reason, Settings, View,
+    Busy, Cutter, Decision, ManualState, Merge, Move, PlanSettings, Policy, Reason, View,
 };
 
 /// An update of a key.
@@ -55,7 +55,7 @@ impl Random {
 pub(crate) struct Sim {
     pub(crate) version: Version,
     pub(crate) policy: Policy,
-    pub(crate) settings: Settings,
+    pub(crate) settings: PlanSettings,
     pub(crate) flushed_entries: u64,
     pub(crate) merged_entries: u64,
     /// Entries that merges took in.
@@ -82,14 +82,14 @@ impl Sim {
         Sim {
             version: Version::empty(KeyOrder::Bytewise),
             policy,
-            settings: Settings {
+            settings: PlanSettings {
                 memtable_bytes: 8,
                 file_bytes: 6,
                 level_base_bytes: 24,
                 overlap_files_max: 4,
                 tombstone_grace_ms: 0,
                 expiry_grace_ms: 0,
-                ..Settings::default()
+                ..PlanSettings::default()
             },
             flushed_entries: 0,
             merged_entries: 0,
@@ -322,7 +322,7 @@ impl Sim {
             all.ranges.extend(&table.ranges);
         }
         all.points.sort_by_key(|p| (p.0, u64::MAX - p.1));
-        let mut outside = Outside::new(&self.version, merge);
+        let mut outside = OlderFiles::new(&self.version, merge);
         let mut kept = Table::default();
         let mut last: Option<(Key, usize)> = None;
         for &(key, seq, entry) in &all.points {

@@ -398,15 +398,15 @@ impl BlockCache {
 mod tests {
     use super::*;
 
-    use crate::read::testing::{Op, World};
+    use crate::read::testing::{HistoryOp, TableWorld};
     use windrow_base::{KeyOrder, Kind};
     use windrow_format::table::{BlockKind, read_block};
 
     /// The most that may be offered.
     const MOST: u64 = 1 << 20;
 
-    fn some_block(world: &mut World, value_bytes: usize) -> Arc<Block> {
-        let put = Op::new(1, Kind::Put, "key", &"v".repeat(value_bytes));
+    fn some_block(world: &mut TableWorld, value_bytes: usize) -> Arc<Block> {
+        let put = HistoryOp::new(1, Kind::Put, "key", &"v".repeat(value_bytes));
         let file = world.table(&[put]);
         let handle = world.owner.tables.handle(&file, &KeyOrder::Bytewise);
         let open = world.owner.tables.open(&handle).unwrap();
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn memory_stays_below_the_capacity_and_is_charged_in_full() {
-        let mut world = World::new(1, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(1, KeyOrder::Bytewise);
         let block = some_block(&mut world, 4000);
         let weight = block.memory_bytes() as u64 + ENTRY_OVERHEAD_BYTES;
         let cache = BlockCache::new(1 << 20);
@@ -446,7 +446,7 @@ mod tests {
     /// A small cache takes a block nearly as large as itself: it has one shard.
     #[test]
     fn a_large_block_fits_a_small_cache() {
-        let mut world = World::new(2, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(2, KeyOrder::Bytewise);
         let block = some_block(&mut world, 700 << 10);
         let cache = BlockCache::new(1 << 20);
         cache.insert(1, 0, block);
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn the_cache_gives_way_to_what_readers_hold() {
         const ROOM: u64 = 1 << 20;
-        let mut world = World::new(4, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(4, KeyOrder::Bytewise);
         let cache = BlockCache::new(ROOM);
         let mut read = |offset: u64| {
             let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
@@ -506,7 +506,7 @@ mod tests {
 
     #[test]
     fn an_asked_size_is_a_ceiling_and_not_the_room() {
-        let mut world = World::new(5, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(5, KeyOrder::Bytewise);
         let cache = BlockCache::within(4 << 20, 4 << 20, 1 << 18);
         let held = cache.hold(3 << 20);
         for offset in 0..300 {
@@ -521,7 +521,7 @@ mod tests {
     /// Memory that is taken over was counted elsewhere until then: the cache stays as it is.
     #[test]
     fn what_readers_take_over_costs_the_cache_nothing() {
-        let mut world = World::new(7, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(7, KeyOrder::Bytewise);
         let cache = BlockCache::within(1 << 20, 1 << 20, u64::MAX);
         for offset in 0..600 {
             let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
@@ -543,7 +543,7 @@ mod tests {
 
     #[test]
     fn growing_waits_for_reads_and_leave() {
-        let mut world = World::new(3, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(3, KeyOrder::Bytewise);
         let block = some_block(&mut world, 4000);
         let cache = BlockCache::within(1 << 18, 1 << 18, u64::MAX);
         let leave = Arc::new(AtomicU64::new(0));
@@ -570,7 +570,7 @@ mod tests {
     /// The room that is offered is not there for readers either until the cache has grown.
     #[test]
     fn readers_are_measured_by_the_room_in_force() {
-        let mut world = World::new(6, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(6, KeyOrder::Bytewise);
         let block = some_block(&mut world, 4000);
         let cache = BlockCache::within(1 << 18, 1 << 20, u64::MAX);
         let leave = Arc::new(AtomicU64::new(0));

@@ -46,7 +46,7 @@ impl PartitionGuard {
 }
 
 #[derive(Default)]
-struct Slot {
+struct PartitionSlot {
     block: ArcSwapOption<Block>,
     /// Set by every use, cleared by the clock's hand.
     used: AtomicBool,
@@ -54,12 +54,12 @@ struct Slot {
 
 /// The slots of one table: two for each partition.
 pub struct Partitions {
-    slots: Box<[Slot]>,
+    slots: Box<[PartitionSlot]>,
 }
 
 impl Partitions {
     pub(super) fn new(partitions: usize) -> Partitions {
-        Partitions { slots: (0..2 * partitions).map(|_| Slot::default()).collect() }
+        Partitions { slots: (0..2 * partitions).map(|_| PartitionSlot::default()).collect() }
     }
 
     /// Memory of the slots, without their blocks.

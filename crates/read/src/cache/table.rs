@@ -95,15 +95,15 @@ impl Totals {
     }
 }
 
-struct Charge {
+struct OpenTableCharge {
     totals: Arc<Totals>,
     bytes: u64,
     lean_bytes: u64,
     entries: u64,
 }
 
-impl Charge {
-    fn new(totals: &Arc<Totals>, table: &Table, partitions: &Partitions) -> Charge {
+impl OpenTableCharge {
+    fn new(totals: &Arc<Totals>, table: &Table, partitions: &Partitions) -> OpenTableCharge {
         let bytes = table.memory_bytes() + partitions.memory_bytes();
         let bytes = bytes as u64 + OPEN_OVERHEAD_BYTES;
         let properties = table.properties();
@@ -112,7 +112,7 @@ impl Charge {
             false => bytes.saturating_sub(properties.filter_bytes),
         };
         let (totals, entries) = (Arc::clone(totals), properties.entries);
-        let charge = Charge { totals, bytes, lean_bytes, entries };
+        let charge = OpenTableCharge { totals, bytes, lean_bytes, entries };
         let totals = &charge.totals;
         totals.files.fetch_add(1, Ordering::Relaxed);
         totals.bytes.fetch_add(charge.bytes, Ordering::Relaxed);
@@ -122,7 +122,7 @@ impl Charge {
     }
 }
 
-impl Drop for Charge {
+impl Drop for OpenTableCharge {
     fn drop(&mut self) {
         let totals = &self.totals;
         totals.files.fetch_sub(1, Ordering::Relaxed);
@@ -146,7 +146,7 @@ pub struct OpenTable {
     /// The sequence number that its entries are given as its blocks are read; 0: they have their
     /// own.
     given_seq: SeqNo,
-    _charge: Charge,
+    _charge: OpenTableCharge,
 }
 
 impl OpenTable {
@@ -325,12 +325,12 @@ impl Deref for OpenGuard {
 
 /// Handles whose slot may be full, and the place of the clock's hand.
 #[derive(Default)]
-struct Clock {
+struct EvictionClock {
     ring: Vec<Weak<TableHandle>>,
     hand: usize,
 }
 
-impl Clock {
+impl EvictionClock {
     fn push(&mut self, handle: &Arc<TableHandle>, open_count: usize) {
         // Handles of deleted files leave the ring only when the hand meets them, which below the
         // limits is never.
@@ -352,7 +352,7 @@ pub struct TableCache {
     counters: Arc<Counters>,
     on_opened: OnOpened,
     totals: Arc<Totals>,
-    clock: Mutex<Clock>,
+    clock: Mutex<EvictionClock>,
     registry: Arc<Registry>,
     /// Whether the directory is, or may soon be, another's.
     released: AtomicBool,
@@ -380,7 +380,7 @@ impl TableCache {
             counters,
             on_opened,
             totals: Arc::default(),
-            clock: Mutex::new(lock_ranks::TABLE_CLOCK, Clock::default()),
+            clock: Mutex::new(lock_ranks::TABLE_CLOCK, EvictionClock::default()),
             registry: Arc::new(Registry {
                 dir: dir.into(),
                 handles: Mutex::new(lock_ranks::TABLE_HANDLES, HashMap::new()),
@@ -462,7 +462,7 @@ impl TableCache {
             .map_err(|e| e.with_file(handle.path().display().to_string()))?;
         self.counters.table_opened(table.opening_bytes());
         let partitions = Partitions::new(table.partitions());
-        let charge = Charge::new(&self.totals, &table, &partitions);
+        let charge = OpenTableCharge::new(&self.totals, &table, &partitions);
         let open = Arc::new(OpenTable {
             file,
             table,
@@ -615,17 +615,17 @@ fn check_given(table: &Table, given_seq: SeqNo) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::testing::{Op, World};
+    use crate::read::testing::{HistoryOp, TableWorld};
     use windrow_base::Kind;
     use windrow_env::sync::Rank;
 
-    fn tables(world: &mut World, count: u64) -> Vec<File> {
-        let put = |i| Op::new(1, Kind::Put, &format!("key{i}"), "value");
+    fn tables(world: &mut TableWorld, count: u64) -> Vec<File> {
+        let put = |i| HistoryOp::new(1, Kind::Put, &format!("key{i}"), "value");
         (0..count).map(|i| world.table(&[put(i)])).collect()
     }
 
     fn cache(
-        world: &World,
+        world: &TableWorld,
         limit_files: usize,
         limit_bytes: u64,
     ) -> (TableCache, Arc<Mutex<Vec<FileNumber>>>) {
@@ -653,7 +653,7 @@ mod tests {
 
     #[test]
     fn the_limit_on_files_holds_and_used_tables_stay() {
-        let mut world = World::new(1, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(1, KeyOrder::Bytewise);
         let files = tables(&mut world, 12);
         let (cache, _) = cache(&world, 4, u64::MAX);
         let handles: Vec<_> =
@@ -675,7 +675,7 @@ mod tests {
 
     #[test]
     fn pinned_tables_go_last() {
-        let mut world = World::new(1, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(1, KeyOrder::Bytewise);
         let files = tables(&mut world, 12);
         let (cache, _) = cache(&world, 4, u64::MAX);
         let handles: Vec<_> =
@@ -693,7 +693,7 @@ mod tests {
 
     #[test]
     fn the_limit_on_bytes_holds_and_bytes_are_given_back() {
-        let mut world = World::new(2, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(2, KeyOrder::Bytewise);
         let files = tables(&mut world, 10);
         let one = {
             let (probe, _) = cache(&world, 100, u64::MAX);
@@ -715,7 +715,7 @@ mod tests {
 
     #[test]
     fn a_file_has_one_handle_and_is_obsolete_when_its_last_user_is_gone() {
-        let mut world = World::new(3, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(3, KeyOrder::Bytewise);
         let files = tables(&mut world, 2);
         let (cache, gone) = cache(&world, 10, u64::MAX);
         let handle = cache.handle(&files[0], &KeyOrder::Bytewise);
@@ -734,7 +734,7 @@ mod tests {
 
     #[test]
     fn a_table_of_another_uid_or_length_is_corruption() {
-        let mut world = World::new(4, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(4, KeyOrder::Bytewise);
         let file = tables(&mut world, 1).remove(0);
         for wrong in [
             File { uid: file.uid ^ 1, ..file.clone() },

@@ -48,7 +48,7 @@
 pub mod edge;
 mod list;
 
-pub use list::{ReadPoint, Span};
+pub use list::{GapSpan, ReadPoint};
 
 use crate::cache::BlockCache;
 use crate::gaps::edge::{Edge, EdgeAt};
@@ -97,10 +97,10 @@ pub enum Beyond {
 pub struct Gaps {
     last_given: Arc<LastGiven>,
     /// Made by the first scan that records a range.
-    shared: OnceLock<Box<Shared>>,
+    shared: OnceLock<Box<SharedGaps>>,
 }
 
-struct Shared {
+struct SharedGaps {
     /// Whether there is a list. It saves a look for writers that need none.
     is_armed: AtomicBool,
     /// Replaced whole, under the lock.
@@ -167,11 +167,11 @@ impl Gaps {
 
     /// Remembers that a scan found deleted keys alone in a span.
     #[cold]
-    pub fn record(&self, order: &KeyOrder, blocks: &BlockCache, span: Span, found: ReadPoint) {
+    pub fn record(&self, order: &KeyOrder, blocks: &BlockCache, span: GapSpan, found: ReadPoint) {
         if span.is_empty(order) || span.edge_bytes_max() > EDGE_BYTES_MAX {
             return;
         }
-        let none = || Shared {
+        let none = || SharedGaps {
             is_armed: AtomicBool::new(false),
             list: ArcSwapOption::new(None),
             changing: Mutex::new(lock_ranks::GAPS, None),
@@ -188,7 +188,7 @@ impl Gaps {
     }
 }
 
-impl Shared {
+impl SharedGaps {
     /// Puts a list in place, or none, and charges its memory: a cut adds keys as well.
     fn put(&self, list: List, charge: &mut Option<Charge>, blocks: &BlockCache) {
         if list.is_empty() {

@@ -6,8 +6,8 @@
 mod components;
 mod keyspace_options;
 mod keyspace_settings;
-mod nearest;
 mod settings;
+mod similar_name;
 mod text;
 mod write_sync;
 

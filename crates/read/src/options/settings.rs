@@ -4,7 +4,7 @@
 //! Owns: the table, and the check of each value alone and with the others. Never does: derive the
 //! meaning of a zero (`budget.rs` and `schedule.rs` do).
 
-use super::nearest::nearest;
+use super::similar_name::nearest;
 use crate::units;
 use std::fmt::Write as _;
 use windrow_base::{Error, Result};
@@ -134,7 +134,7 @@ impl SettingRow {
 }
 
 /// A type that a setting can have.
-trait Value: Sized {
+trait SettingValue: Sized {
     fn parse(unit: Unit, text: &str) -> Result<Self, String>;
     fn print(&self, unit: Unit) -> String;
     fn admitted(&self, range: &SettingRange) -> bool;
@@ -149,7 +149,7 @@ fn print_number(unit: Unit, value: u64) -> String {
     }
 }
 
-impl Value for u64 {
+impl SettingValue for u64 {
     fn parse(unit: Unit, text: &str) -> Result<u64, String> {
         match unit {
             Unit::Bytes => units::parse_bytes(text),
@@ -166,7 +166,7 @@ impl Value for u64 {
     }
 }
 
-impl Value for u32 {
+impl SettingValue for u32 {
     fn parse(unit: Unit, text: &str) -> Result<u32, String> {
         u32::try_from(u64::parse(unit, text)?).map_err(|_| format!("`{text}` is too large"))
     }
@@ -178,7 +178,7 @@ impl Value for u32 {
     }
 }
 
-impl Value for bool {
+impl SettingValue for bool {
     fn parse(_: Unit, text: &str) -> Result<bool, String> {
         match text.trim().to_ascii_lowercase().as_str() {
             "on" | "true" | "yes" | "1" => Ok(true),
@@ -194,7 +194,7 @@ impl Value for bool {
     }
 }
 
-impl Value for String {
+impl SettingValue for String {
     fn parse(_: Unit, text: &str) -> Result<String, String> {
         Ok(text.trim().to_owned())
     }
@@ -207,7 +207,7 @@ impl Value for String {
     }
 }
 
-fn check_value<T: Value>(row: &SettingRow, value: &T) -> Result<(), String> {
+fn check_value<T: SettingValue>(row: &SettingRow, value: &T) -> Result<(), String> {
     if value.admitted(&row.range) {
         return Ok(());
     }
@@ -263,9 +263,9 @@ macro_rules! settings {
                 range: $range,
                 help: $help,
                 ends: &[$(($end, $wrong)),*],
-                print: |settings| Value::print(&settings.$name, Unit::$unit),
+                print: |settings| SettingValue::print(&settings.$name, Unit::$unit),
                 parse: |settings, row, text| {
-                    let value = <$type as Value>::parse(row.unit, text)
+                    let value = <$type as SettingValue>::parse(row.unit, text)
                         .map_err(|why| format!("{}: {why}", row.name))?;
                     check_value(row, &value)?;
                     settings.$name = value;

@@ -11,7 +11,7 @@
 //!
 //! Owns: the sampling. Never does: estimate, or decide.
 
-use super::view::ReadFile;
+use super::view::VersionFile;
 use crate::cache::file_record::{FileRecord, Query, known_at_birth};
 use crate::stats::Counters;
 use windrow_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -118,14 +118,14 @@ impl Access {
 
     /// Records that a file answered the lookup.
     #[inline]
-    pub(crate) fn answered(&self, file: &ReadFile, answer: Answer, query: Query) {
+    pub(crate) fn answered(&self, file: &VersionFile, answer: Answer, query: Query) {
         if query != 0 {
             self.record(file, answer, query);
         }
     }
 
     #[cold]
-    fn record(&self, file: &ReadFile, answer: Answer, query: Query) {
+    fn record(&self, file: &VersionFile, answer: Answer, query: Query) {
         let record = file.table.record.get_or_init(|| FileRecord::new(&file.file, self.origin));
         record.add(query, answer == Answer::Found);
     }

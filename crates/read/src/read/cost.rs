@@ -2,8 +2,8 @@
 //!
 //! A get asks every table over its key, a seek searches each. Each table of an SST-log, level 0's
 //! included, keeps its cost (`TableHandle::read_cost`), so that the policy can merge those that
-//! reads have paid for (`windrow_plan::pick::for_reads`). The sum over all tables says how much one
-//! more over every point would cost.
+//! reads have paid for (`windrow_plan::pick::read_triggered_merges`). The sum over all tables says
+//! how much one more over every point would cost.
 //!
 //! One read in [`SAMPLE`] is counted, for that many. Only policies that ask for it switch this on;
 //! otherwise a seek reads one flag. Counts are lost at a close.
@@ -12,7 +12,7 @@
 
 use super::access::{SAMPLE, is_sampled};
 use super::scan_length::ScanLength;
-use super::view::{ReadFile, ReadView};
+use super::view::{ReadView, VersionFile};
 use crate::stats::Counters;
 use std::sync::OnceLock;
 use windrow_env::Clock;
@@ -42,7 +42,7 @@ pub fn worth_of(read_cost: u32) -> u64 {
 /// A read that is counted, or a part of it: the time at which it began, and the blocks that the
 /// thread had read by then.
 #[derive(Clone, Copy)]
-pub struct Counted {
+pub struct CountedRead {
     begin_ns: u64,
     blocks: u64,
 }
@@ -56,12 +56,12 @@ pub struct ReadCost {
     /// Counted always. It is next to flags, where it takes no room.
     pub(crate) scan_length: ScanLength,
     /// Made by the first read that is counted.
-    sums: OnceLock<Box<Sums>>,
+    sums: OnceLock<Box<ReadSums>>,
 }
 
 /// The sums over the counted reads.
 #[derive(Debug, Default)]
-struct Sums {
+struct ReadSums {
     reads: AtomicU64,
     /// Tables that they asked in vain, or searched.
     tables: AtomicU64,
@@ -82,7 +82,7 @@ impl ReadCost {
 
     /// Notes that a seek begins. `None` if it is not counted.
     #[inline]
-    pub(crate) fn begin_seek(&self, counters: &Counters, clock: &dyn Clock) -> Option<Counted> {
+    pub(crate) fn begin_seek(&self, counters: &Counters, clock: &dyn Clock) -> Option<CountedRead> {
         if !self.on.load(Ordering::Relaxed) || !is_sampled(counters.here().seeks.get()) {
             return None;
         }
@@ -91,7 +91,7 @@ impl ReadCost {
 
     /// Notes that a recorded get goes past the memtables. `None` if it is not counted.
     #[cold]
-    pub(crate) fn begin_get(&self, counters: &Counters, clock: &dyn Clock) -> Option<Counted> {
+    pub(crate) fn begin_get(&self, counters: &Counters, clock: &dyn Clock) -> Option<CountedRead> {
         self.on.load(Ordering::Relaxed).then(|| {
             self.sums().reads.fetch_add(1, Ordering::Relaxed);
             self.begin(counters, clock)
@@ -100,8 +100,8 @@ impl ReadCost {
 
     /// Begins a part of a read.
     #[inline]
-    pub fn begin(&self, counters: &Counters, clock: &dyn Clock) -> Counted {
-        Counted { begin_ns: clock.monotonic_ns(), blocks: counters.here().blocks_read.get() }
+    pub fn begin(&self, counters: &Counters, clock: &dyn Clock) -> CountedRead {
+        CountedRead { begin_ns: clock.monotonic_ns(), blocks: counters.here().blocks_read.get() }
     }
 
     /// Notes that a counted seek came to this key, or was for it.
@@ -118,16 +118,16 @@ impl ReadCost {
     /// Notes that a counted get asked a table that did not end the search. `is_searched`: its
     /// filter did not rule the key out.
     #[cold]
-    pub fn asked(&self, file: &ReadFile, is_sst_log: bool, is_searched: bool, of_blocks: u32) {
+    pub fn asked(&self, file: &VersionFile, is_sst_log: bool, is_searched: bool, of_blocks: u32) {
         let memory = if is_searched { SEARCH_BYTES } else { FILTER_BYTES };
         self.add(file, is_sst_log, of_blocks.saturating_add(memory));
     }
 
-    fn sums(&self) -> &Sums {
+    fn sums(&self) -> &ReadSums {
         self.sums.get_or_init(Box::default)
     }
 
-    fn add(&self, file: &ReadFile, is_sst_log: bool, bytes: u32) {
+    fn add(&self, file: &VersionFile, is_sst_log: bool, bytes: u32) {
         let sums = self.sums();
         sums.tables.fetch_add(1, Ordering::Relaxed);
         sums.bytes.fetch_add(u64::from(bytes), Ordering::Relaxed);
@@ -154,7 +154,7 @@ impl ReadCost {
     }
 }
 
-impl Counted {
+impl CountedRead {
     /// Returns the cost of the blocks that were read since then, and of `more` that another thread
     /// read: the time that has passed, but at most the time that a device takes. A system that has
     /// the blocks in memory supplies them many times faster than the device; a thread may wait for

@@ -9,19 +9,19 @@
 
 use super::ReadOwner;
 use super::view::{ReadView, SortedRun};
-use crate::tombstones::Chunk;
+use crate::tombstones::TombstoneChunk;
 use std::ops::Bound;
 use std::sync::Arc;
 use windrow_base::{KeyOrder, Result, SeqNo};
 use windrow_format::tombstone::{Fragments, Tombstones};
 
-enum Place {
-    Memory(Arc<[Arc<Chunk>]>),
+enum TombstoneSource {
+    Memory(Arc<[Arc<TombstoneChunk>]>),
     Run(Arc<SortedRun>),
 }
 
 /// A tombstone over the stretch.
-struct Cover {
+struct CoveringTombstone {
     /// The source that holds it, counted as the merge's sources are: newest first.
     source: usize,
     seq: SeqNo,
@@ -34,10 +34,10 @@ pub struct Coverage {
     owner: Arc<ReadOwner>,
     seq: SeqNo,
     /// Places with range tombstones, newest first, each with its source's index.
-    places: Vec<(usize, Place)>,
-    stretch: Stretch,
+    places: Vec<(usize, TombstoneSource)>,
+    stretch: KeyInterval,
     /// The tombstones over the stretch, newest place first.
-    covers: Vec<Cover>,
+    covers: Vec<CoveringTombstone>,
     newest: SeqNo,
 }
 
@@ -49,17 +49,24 @@ impl Coverage {
         let mut sources = 0;
         for memtable in view.memtables() {
             if memtable.has_tombstones() {
-                places.push((sources, Place::Memory(memtable.tombstones())));
+                places.push((sources, TombstoneSource::Memory(memtable.tombstones())));
             }
             sources += 1;
         }
         for run in &view.runs {
             if run.has_tombstones() {
-                places.push((sources, Place::Run(Arc::clone(run))));
+                places.push((sources, TombstoneSource::Run(Arc::clone(run))));
             }
             sources += 1;
         }
-        Coverage { owner, seq, places, stretch: Stretch::nothing(), covers: Vec::new(), newest: 0 }
+        Coverage {
+            owner,
+            seq,
+            places,
+            stretch: KeyInterval::nothing(),
+            covers: Vec::new(),
+            newest: 0,
+        }
     }
 
     /// Returns the sequence number below which entries of the user key are hidden (0: none is).
@@ -86,17 +93,17 @@ impl Coverage {
 
     #[cold]
     fn find(&mut self, user_key: &[u8]) -> Result<()> {
-        self.stretch = Stretch::everything();
+        self.stretch = KeyInterval::everything();
         self.covers.clear();
         self.newest = 0;
         let order = &self.owner.order;
         for (source, place) in &self.places {
             let run_table;
             let cover = match place {
-                Place::Memory(chunks) => {
+                TombstoneSource::Memory(chunks) => {
                     self.stretch.narrow_to_chunks(order, chunks, user_key, self.seq)
                 }
-                Place::Run(run) => {
+                TombstoneSource::Run(run) => {
                     let Some(file) = run.tombstones_near(user_key, |from, to| {
                         self.stretch.narrow(order, from, to);
                     }) else {
@@ -105,7 +112,7 @@ impl Coverage {
                     run_table = match file.open(&self.owner.tables) {
                         Ok(open) => open,
                         Err(error) => {
-                            self.stretch = Stretch::nothing();
+                            self.stretch = KeyInterval::nothing();
                             return Err(error);
                         }
                     };
@@ -116,17 +123,17 @@ impl Coverage {
             if let Some((start, end, seq)) = cover {
                 self.newest = self.newest.max(seq);
                 let (start, end) = (start.to_vec(), end.to_vec());
-                self.covers.push(Cover { source: *source, seq, start, end });
+                self.covers.push(CoveringTombstone { source: *source, seq, start, end });
             }
         }
-        let in_order = |pair: &[Cover]| pair[0].seq >= pair[1].seq;
+        let in_order = |pair: &[CoveringTombstone]| pair[0].seq >= pair[1].seq;
         debug_assert!(self.covers.windows(2).all(in_order), "I3, I4");
         Ok(())
     }
 }
 
 /// An interval of user keys.
-struct Stretch {
+struct KeyInterval {
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
     is_empty: bool,
@@ -135,13 +142,13 @@ struct Stretch {
 /// A tombstone over a key: start, end, the newest sequence number.
 type Over<'a> = (&'a [u8], &'a [u8], SeqNo);
 
-impl Stretch {
-    fn nothing() -> Stretch {
-        Stretch { from: Bound::Unbounded, to: Bound::Unbounded, is_empty: true }
+impl KeyInterval {
+    fn nothing() -> KeyInterval {
+        KeyInterval { from: Bound::Unbounded, to: Bound::Unbounded, is_empty: true }
     }
 
-    fn everything() -> Stretch {
-        Stretch { from: Bound::Unbounded, to: Bound::Unbounded, is_empty: false }
+    fn everything() -> KeyInterval {
+        KeyInterval { from: Bound::Unbounded, to: Bound::Unbounded, is_empty: false }
     }
 
     #[inline]
@@ -195,7 +202,7 @@ impl Stretch {
     fn narrow_to_chunks<'a>(
         &mut self,
         order: &KeyOrder,
-        chunks: &'a [Arc<Chunk>],
+        chunks: &'a [Arc<TombstoneChunk>],
         user_key: &[u8],
         max_seq: SeqNo,
     ) -> Option<Over<'a>> {

@@ -13,9 +13,9 @@
 //! Owns: the search order and the end of a search. Never does: decide which blocks are cached.
 
 use super::access::{Answer, is_sampled};
-use super::cost::Counted;
+use super::cost::CountedRead;
 use super::partition::PartitionRead;
-use super::view::{ReadFile, ReadView};
+use super::view::{ReadView, VersionFile};
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
 use crate::cache::file_record::Query;
 use crate::cache::{OpenGuard, OpenTable, PartitionBlock};
@@ -73,8 +73,8 @@ fn look_up(
 ) -> Result<Option<Slice>> {
     let mut lookup = Lookup::new(key, seq);
     match lookup.run(owner, view, &now_ms, Blocks::Read)? {
-        Outcome::Done(value) => Ok(value),
-        Outcome::Needs(_) => unreachable!("a look-up that may read does not ask for blocks"),
+        LookupProgress::Done(value) => Ok(value),
+        LookupProgress::Needs(_) => unreachable!("a look-up that may read does not ask for blocks"),
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) enum Blocks {
 }
 
 /// The state that a look-up has reached.
-pub(super) enum Outcome {
+pub(super) enum LookupProgress {
     Done(Option<Slice>),
     Needs(NeededBlock),
 }
@@ -122,14 +122,14 @@ impl Needed {
 type Flow = ControlFlow<Option<Slice>>;
 
 /// The reason for which a step stopped: an error, or a block to supply.
-enum Stop {
+enum LookupStop {
     Error(Error),
     Needs(NeededBlock),
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Error(error)
+impl From<Error> for LookupStop {
+    fn from(error: Error) -> LookupStop {
+        LookupStop::Error(error)
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) struct Lookup<'a> {
     /// Set if this lookup is recorded.
     query: Query,
     /// Set if it counts for the cost of tables; from the table at hand on.
-    counted: Option<Counted>,
+    counted: Option<CountedRead>,
     /// Blocks of the file at hand that were supplied.
     supplied: Vec<(u64, Arc<Block>)>,
     filter_checks: u64,
@@ -187,7 +187,7 @@ impl<'a> Lookup<'a> {
         view: &ReadView,
         now_ms: &impl Fn() -> u64,
         blocks: Blocks,
-    ) -> Result<Outcome> {
+    ) -> Result<LookupProgress> {
         if !self.in_tree {
             for (age, memtable) in view.memtables().enumerate() {
                 if let ControlFlow::Break(value) = self.memtable(owner, memtable, now_ms)? {
@@ -225,8 +225,8 @@ impl<'a> Lookup<'a> {
                         }
                         self.supplied.clear();
                     }
-                    Err(Stop::Needs(needed)) => return Ok(Outcome::Needs(needed)),
-                    Err(Stop::Error(error)) => return Err(error),
+                    Err(LookupStop::Needs(needed)) => return Ok(LookupProgress::Needs(needed)),
+                    Err(LookupStop::Error(error)) => return Err(error),
                 }
             }
             self.run += 1;
@@ -238,7 +238,7 @@ impl<'a> Lookup<'a> {
         Ok(self.done(owner, value))
     }
 
-    fn done(&mut self, owner: &ReadOwner, value: Option<Slice>) -> Outcome {
+    fn done(&mut self, owner: &ReadOwner, value: Option<Slice>) -> LookupProgress {
         let here = owner.counters.here();
         here.gets.add(1);
         here.gets_found.add(u64::from(value.is_some()));
@@ -249,7 +249,7 @@ impl<'a> Lookup<'a> {
                 here.filter_false_positives.add(self.filter_wasted);
             }
         }
-        Outcome::Done(value)
+        LookupProgress::Done(value)
     }
 
     /// Ends the search on this base (`None`: the key is absent below here).
@@ -338,10 +338,10 @@ impl<'a> Lookup<'a> {
     fn file(
         &mut self,
         owner: &Arc<ReadOwner>,
-        file: &ReadFile,
+        file: &VersionFile,
         now_ms: &impl Fn() -> u64,
         blocks: Blocks,
-    ) -> Result<Flow, Stop> {
+    ) -> Result<Flow, LookupStop> {
         let open = file.open(&owner.tables)?;
         if file.file.range_tombstones > 0 {
             let tombstones = open.table.tombstones();
@@ -361,11 +361,11 @@ impl<'a> Lookup<'a> {
     fn points(
         &mut self,
         owner: &ReadOwner,
-        file: &ReadFile,
+        file: &VersionFile,
         open: &OpenGuard,
         now_ms: &impl Fn() -> u64,
         blocks: Blocks,
-    ) -> Result<Flow, Stop> {
+    ) -> Result<Flow, LookupStop> {
         if !open.table.may_contain(self.hash) {
             let has_filter = open.table.filter() == FilterKind::Whole;
             debug_invariant!(I8, has_filter, "a table without a filter rules out a key");
@@ -453,13 +453,13 @@ impl<'a> Lookup<'a> {
         place: Locate,
         trailer: u64,
         blocks: Blocks,
-    ) -> Result<Option<BlockHandle>, Stop> {
+    ) -> Result<Option<BlockHandle>, LookupStop> {
         match place {
             Locate::Block(handle) => Ok(Some(handle)),
             Locate::None => Ok(None),
             Locate::Partition(partition) => {
                 let key = self.key;
-                let find = |index: &Block| -> Result<Option<BlockHandle>, Stop> {
+                let find = |index: &Block| -> Result<Option<BlockHandle>, LookupStop> {
                     match decode_partition(index)?.locate_user(&owner.order, key, trailer) {
                         Locate::Block(handle) => Ok(Some(handle)),
                         _ => Ok(None),
@@ -473,14 +473,14 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    fn filtered(&mut self, owner: &ReadOwner, file: &ReadFile) -> Flow {
+    fn filtered(&mut self, owner: &ReadOwner, file: &VersionFile) -> Flow {
         self.filter_checks += 1;
         self.filter_negatives += 1;
         owner.access.answered(file, Answer::Filtered, self.query);
         ControlFlow::Continue(())
     }
 
-    fn wasted(&mut self, owner: &ReadOwner, file: &ReadFile, is_filtered: bool) -> Flow {
+    fn wasted(&mut self, owner: &ReadOwner, file: &VersionFile, is_filtered: bool) -> Flow {
         self.filter_checks += u64::from(is_filtered);
         self.filter_wasted += u64::from(is_filtered);
         owner.access.answered(file, Answer::Wasted, self.query);
@@ -495,7 +495,7 @@ impl<'a> Lookup<'a> {
         open: &OpenGuard,
         handle: BlockHandle,
         blocks: Blocks,
-    ) -> Result<Arc<Block>, Stop> {
+    ) -> Result<Arc<Block>, LookupStop> {
         if blocks == Blocks::Read {
             return Ok(owner.block(open, handle)?);
         }
@@ -506,7 +506,7 @@ impl<'a> Lookup<'a> {
             owner.counters.cache_hit();
             return Ok(block);
         }
-        Err(Stop::Needs(NeededBlock { open: open.to_arc(), what: Needed::Data(handle) }))
+        Err(LookupStop::Needs(NeededBlock { open: open.to_arc(), what: Needed::Data(handle) }))
     }
 
     /// Returns a block of a partition that is not in memory.
@@ -517,7 +517,7 @@ impl<'a> Lookup<'a> {
         open: &OpenGuard,
         read: PartitionRead,
         blocks: Blocks,
-    ) -> Result<Arc<Block>, Stop> {
+    ) -> Result<Arc<Block>, LookupStop> {
         if blocks == Blocks::Read {
             return Ok(read.run(owner, &open.to_arc())?);
         }
@@ -525,7 +525,7 @@ impl<'a> Lookup<'a> {
         if let Some(block) = self.supplied(read.wanted.handle) {
             return Ok(block);
         }
-        Err(Stop::Needs(NeededBlock { open: open.to_arc(), what: Needed::Partition(read) }))
+        Err(LookupStop::Needs(NeededBlock { open: open.to_arc(), what: Needed::Partition(read) }))
     }
 
     fn supplied(&self, handle: BlockHandle) -> Option<Arc<Block>> {

@@ -6,7 +6,7 @@
 use super::ReadOwner;
 use super::readahead::PendingRead;
 use super::table_iter::{TableIter, TableIterOptions, Target};
-use super::view::{ReadFile, SortedRun};
+use super::view::{SortedRun, VersionFile};
 use crate::slice::Slice;
 use std::sync::Arc;
 use windrow_base::Result;
@@ -70,7 +70,7 @@ impl LevelIter {
             Target::Before(internal) => {
                 let (user_key, _) = key::split(internal);
                 let found = self.run.find(user_key);
-                let holds = |at: &ReadFile| at.covers(&self.owner.order, user_key);
+                let holds = |at: &VersionFile| at.covers(&self.owner.order, user_key);
                 if self.run.files.get(found).is_some_and(holds) {
                     Some(found)
                 } else {

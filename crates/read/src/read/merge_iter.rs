@@ -24,7 +24,7 @@ use windrow_base::{Error, KeyOrder, Result};
 use windrow_env::FileSystem;
 
 /// A sequence to merge.
-pub enum Source {
+pub enum MergeSource {
     /// A memtable; `None` if it has no entries. It keeps its place among the sources, by which
     /// range tombstones know which entries they hide.
     Mem(Option<MemCursor>),
@@ -77,28 +77,30 @@ impl MemSource {
     }
 }
 
-enum Input {
+enum MergeIterInput {
     Mem(MemSource),
     Level(LevelIter),
     Nothing,
 }
 
-impl From<Source> for Input {
-    fn from(source: Source) -> Input {
+impl From<MergeSource> for MergeIterInput {
+    fn from(source: MergeSource) -> MergeIterInput {
         match source {
-            Source::Mem(Some(cursor)) => Input::Mem(MemSource { cursor, key: Vec::new() }),
-            Source::Mem(None) => Input::Nothing,
-            Source::Level(iter) => Input::Level(iter),
+            MergeSource::Mem(Some(cursor)) => {
+                MergeIterInput::Mem(MemSource { cursor, key: Vec::new() })
+            }
+            MergeSource::Mem(None) => MergeIterInput::Nothing,
+            MergeSource::Level(iter) => MergeIterInput::Level(iter),
         }
     }
 }
 
-impl Input {
+impl MergeIterInput {
     fn begin(&mut self, target: Target<'_>) -> Result<()> {
         match self {
-            Input::Mem(source) => source.seek(target),
-            Input::Level(iter) => iter.begin(target)?,
-            Input::Nothing => {}
+            MergeIterInput::Mem(source) => source.seek(target),
+            MergeIterInput::Level(iter) => iter.begin(target)?,
+            MergeIterInput::Nothing => {}
         }
         Ok(())
     }
@@ -110,97 +112,97 @@ impl Input {
             return Ok(true);
         }
         match self {
-            Input::Mem(source) => source.seek_ahead(order, internal),
-            Input::Level(iter) => return iter.seek_in_block(internal),
-            Input::Nothing => {}
+            MergeIterInput::Mem(source) => source.seek_ahead(order, internal),
+            MergeIterInput::Level(iter) => return iter.seek_in_block(internal),
+            MergeIterInput::Nothing => {}
         }
         Ok(true)
     }
 
     fn step(&mut self, target: Target<'_>) -> Result<Option<PendingRead>> {
         match self {
-            Input::Mem(_) | Input::Nothing => Ok(None),
-            Input::Level(iter) => iter.step(target),
+            MergeIterInput::Mem(_) | MergeIterInput::Nothing => Ok(None),
+            MergeIterInput::Level(iter) => iter.step(target),
         }
     }
 
     fn supply(&mut self, read: PendingRead) -> Result<()> {
         match self {
-            Input::Mem(_) | Input::Nothing => Ok(()),
-            Input::Level(iter) => iter.supply(read),
+            MergeIterInput::Mem(_) | MergeIterInput::Nothing => Ok(()),
+            MergeIterInput::Level(iter) => iter.supply(read),
         }
     }
 
     fn seek(&mut self, target: Target<'_>) -> Result<()> {
         match self {
-            Input::Mem(source) => {
+            MergeIterInput::Mem(source) => {
                 source.seek(target);
                 Ok(())
             }
-            Input::Level(iter) => iter.seek(target),
-            Input::Nothing => Ok(()),
+            MergeIterInput::Level(iter) => iter.seek(target),
+            MergeIterInput::Nothing => Ok(()),
         }
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
         match self {
-            Input::Mem(source) => {
+            MergeIterInput::Mem(source) => {
                 source.cursor.next();
                 source.take_key();
                 Ok(())
             }
-            Input::Level(iter) => iter.next(),
-            Input::Nothing => Ok(()),
+            MergeIterInput::Level(iter) => iter.next(),
+            MergeIterInput::Nothing => Ok(()),
         }
     }
 
     #[inline]
     fn prev(&mut self) -> Result<()> {
         match self {
-            Input::Mem(source) => {
+            MergeIterInput::Mem(source) => {
                 source.cursor.prev();
                 source.take_key();
                 Ok(())
             }
-            Input::Level(iter) => iter.prev(),
-            Input::Nothing => Ok(()),
+            MergeIterInput::Level(iter) => iter.prev(),
+            MergeIterInput::Nothing => Ok(()),
         }
     }
 
     #[inline]
     fn valid(&self) -> bool {
         match self {
-            Input::Mem(source) => source.cursor.valid(),
-            Input::Level(iter) => iter.valid(),
-            Input::Nothing => false,
+            MergeIterInput::Mem(source) => source.cursor.valid(),
+            MergeIterInput::Level(iter) => iter.valid(),
+            MergeIterInput::Nothing => false,
         }
     }
 
     #[inline]
     fn key(&self) -> &[u8] {
         match self {
-            Input::Mem(source) => &source.key,
-            Input::Level(iter) => iter.key(),
-            Input::Nothing => &[],
+            MergeIterInput::Mem(source) => &source.key,
+            MergeIterInput::Level(iter) => iter.key(),
+            MergeIterInput::Nothing => &[],
         }
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
         match self {
-            Input::Mem(source) => source.cursor.value(),
-            Input::Level(iter) => iter.value(),
-            Input::Nothing => &[],
+            MergeIterInput::Mem(source) => source.cursor.value(),
+            MergeIterInput::Level(iter) => iter.value(),
+            MergeIterInput::Nothing => &[],
         }
     }
 
     #[inline]
     fn value_slice(&self) -> Slice {
         match self {
-            Input::Mem(source) => Slice::copy_from(source.cursor.value()),
-            Input::Level(iter) => iter.value_slice(),
-            Input::Nothing => Slice::default(),
+            MergeIterInput::Mem(source) => Slice::copy_from(source.cursor.value()),
+            MergeIterInput::Level(iter) => iter.value_slice(),
+            MergeIterInput::Nothing => Slice::default(),
         }
     }
 }
@@ -251,7 +253,7 @@ impl Head {
 
 /// Merges its sources. See the module's page.
 pub struct MergeIter {
-    inputs: Vec<Input>,
+    inputs: Vec<MergeIterInput>,
     /// The source that is at the current entry.
     winner: Option<Head>,
     /// The other sources that are at an entry; a binary heap, nearest on top.
@@ -269,10 +271,10 @@ pub struct MergeIter {
 
 impl MergeIter {
     /// Merges `sources`, given newest first. At no entry yet.
-    pub fn new(sources: Vec<Source>, order: KeyOrder, fs: Arc<dyn FileSystem>) -> MergeIter {
+    pub fn new(sources: Vec<MergeSource>, order: KeyOrder, fs: Arc<dyn FileSystem>) -> MergeIter {
         MergeIter {
             heap: Vec::with_capacity(sources.len()),
-            inputs: sources.into_iter().map(Input::from).collect(),
+            inputs: sources.into_iter().map(MergeIterInput::from).collect(),
             winner: None,
             is_bytewise: order.is_bytewise(),
             order,
@@ -287,7 +289,7 @@ impl MergeIter {
     /// Memory that it takes once it is at an entry, in bytes; without blocks, and keys longer than
     /// usual.
     pub fn memory_bytes(&self) -> usize {
-        let source = size_of::<Input>() + size_of::<Head>() + size_of::<TableIter>();
+        let source = size_of::<MergeIterInput>() + size_of::<Head>() + size_of::<TableIter>();
         self.inputs.capacity() * (source + KEY_BYTES_USUAL)
     }
 
@@ -619,7 +621,7 @@ impl MergeIter {
     }
 
     #[inline]
-    fn at(&self) -> &Input {
+    fn at(&self) -> &MergeIterInput {
         &self.inputs[self.source_index()]
     }
 
@@ -663,18 +665,18 @@ impl MergeIter {
 
 #[cfg(test)]
 mod tests {
-    use crate::read::testing::{Op, World};
+    use crate::read::testing::{HistoryOp, TableWorld};
     use windrow_base::key::Kind;
     use windrow_base::{KeyOrder, SeqNo};
 
     /// A seek just ahead steps: neither the index nor the cache is asked for the block at hand.
     #[test]
     fn a_seek_just_ahead_stays_in_its_block() {
-        let mut world = World::new(4, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(4, KeyOrder::Bytewise);
         world.block_bytes = 4096;
-        let ops = |seq: SeqNo, from: usize| -> Vec<Op> {
+        let ops = |seq: SeqNo, from: usize| -> Vec<HistoryOp> {
             let keys = (from..2000).step_by(2).map(|i| format!("key{i:06}"));
-            keys.map(|key| Op::new(seq, Kind::Put, &key, "value")).collect()
+            keys.map(|key| HistoryOp::new(seq, Kind::Put, &key, "value")).collect()
         };
         let (bottom, top) = (world.table(&ops(1, 0)), world.table(&ops(2, 1)));
         let view = world.view(&[], vec![(vec![], vec![top]), (vec![bottom], vec![])]);

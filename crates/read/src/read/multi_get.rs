@@ -6,7 +6,7 @@
 //! Owns: the rounds. Never does: search by itself (`get::Lookup` does).
 
 use super::ReadOwner;
-use super::get::{Blocks, Lookup, Needed, NeededBlock, Outcome};
+use super::get::{Blocks, Lookup, LookupProgress, Needed, NeededBlock};
 use super::readahead::{self, PendingRead};
 use super::view::ReadView;
 use crate::slice::Slice;
@@ -55,8 +55,8 @@ fn look_up<K: AsRef<[u8]>>(
         let mut round = Round::default();
         for (index, mut lookup) in running {
             match lookup.run(owner, view, now_ms, Blocks::Defer) {
-                Ok(Outcome::Done(value)) => results[index] = Some(Ok(value)),
-                Ok(Outcome::Needs(block)) => waiting.push((index, lookup, round.add(block))),
+                Ok(LookupProgress::Done(value)) => results[index] = Some(Ok(value)),
+                Ok(LookupProgress::Needs(block)) => waiting.push((index, lookup, round.add(block))),
                 Err(error) => results[index] = Some(Err(error)),
             }
         }

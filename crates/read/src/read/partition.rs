@@ -86,7 +86,7 @@ mod tests {
     use super::super::get::get;
     use super::super::multi_get::multi_get;
     use super::super::scan::Scan;
-    use super::super::testing::{Op, World, everything};
+    use super::super::testing::{HistoryOp, TableWorld, everything};
     use super::super::view::ReadView;
     use super::*;
     use crate::cache::TableLimits;
@@ -94,10 +94,10 @@ mod tests {
 
     /// Makes a table of four partitions and more. Returns a function of keys in it and between
     /// those.
-    fn partitioned(world: &mut World) -> (Arc<ReadView>, fn(u64) -> String) {
+    fn partitioned(world: &mut TableWorld) -> (Arc<ReadView>, fn(u64) -> String) {
         world.partition_bytes = 1 << 10;
         let key: fn(u64) -> String = |i| format!("key{i:05}");
-        let put = |i: u64| Op::new(1, Kind::Put, &key(i), "value");
+        let put = |i: u64| HistoryOp::new(1, Kind::Put, &key(i), "value");
         let file = world.table(&(0..6000).step_by(2).map(put).collect::<Vec<_>>());
         (world.view(&[], vec![(Vec::new(), vec![file])]), key)
     }
@@ -105,7 +105,7 @@ mod tests {
     /// A partition is read once, its filter together with its index, and then asked in memory.
     #[test]
     fn a_partition_is_read_with_one_read() {
-        let mut world = World::new(24, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(24, KeyOrder::Bytewise);
         let (view, key) = partitioned(&mut world);
         let owner = world.with_cold_caches(1 << 20, 10);
         let cold = world.view_for(&owner, &view);
@@ -137,7 +137,7 @@ mod tests {
     /// open.
     #[test]
     fn partitions_keep_to_the_memory_of_tables() {
-        let mut world = World::new(25, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(25, KeyOrder::Bytewise);
         let (view, key) = partitioned(&mut world);
         let bytes_with = |limit: u64, check: bool| {
             let owner = world.with_limits(0, TableLimits::fixed(10, limit));

@@ -43,13 +43,13 @@ pub enum Readahead {
 
 /// Bytes of a file that were read in one go, to decode blocks out of.
 #[derive(Default)]
-pub struct Stretch {
+pub struct ReadaheadBuffer {
     offset: u64,
     bytes: Buffer,
     charge: Option<Charge>,
 }
 
-impl Stretch {
+impl ReadaheadBuffer {
     /// The range of the block's bytes, if all of them are here.
     #[inline]
     fn range_of(&self, handle: BlockHandle) -> Option<Range<usize>> {
@@ -76,7 +76,7 @@ impl Stretch {
         let raw = Buffer::copy_of(&self.bytes[range.clone()]);
         let left = if forward { self.bytes.len() - range.end } else { range.start };
         if left == 0 {
-            *self = Stretch::default();
+            *self = ReadaheadBuffer::default();
         } else if forward && self.bytes.len() <= SHORT_STRETCH_BYTES {
             self.offset += range.end as u64;
             self.bytes = Buffer::copy_of(&self.bytes[range.end..]);
@@ -138,9 +138,9 @@ impl PendingRead {
     ///
     /// # Errors
     /// That of the read.
-    pub fn finish(self) -> Result<Stretch> {
+    pub fn finish(self) -> Result<ReadaheadBuffer> {
         self.result?;
-        Ok(Stretch { offset: self.offset, bytes: self.bytes, charge: self.charge })
+        Ok(ReadaheadBuffer { offset: self.offset, bytes: self.bytes, charge: self.charge })
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn read_together<'a>(
 
 /// The limits of a stretch in every mode.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ReadaheadLimits {
     /// Most bytes of a stretch, except its block.
     pub max_bytes: u64,
     /// The file's length.
@@ -224,9 +224,9 @@ impl Planner {
         seek_end: u64,
         stepped: bool,
         forward: bool,
-        limits: Limits,
+        limits: ReadaheadLimits,
     ) -> Range<u64> {
-        let Limits { max_bytes, file_bytes } = limits;
+        let ReadaheadLimits { max_bytes, file_bytes } = limits;
         let end = block.offset.saturating_add(u64::from(block.bytes));
         let alone = block.offset..end;
         let asked_bytes = match self.mode {
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     const FILE_BYTES: u64 = 10 << 20;
-    const LIMITS: Limits = Limits { max_bytes: u64::MAX, file_bytes: FILE_BYTES };
+    const LIMITS: ReadaheadLimits = ReadaheadLimits { max_bytes: u64::MAX, file_bytes: FILE_BYTES };
 
     fn handle(offset: u64, bytes: u32) -> BlockHandle {
         BlockHandle { offset, bytes }
@@ -322,7 +322,7 @@ mod tests {
                     {
                         let block = handle(offset, bytes);
                         for max_bytes in [0, 1, 10_000, u64::MAX] {
-                            let limits = Limits { max_bytes, ..LIMITS };
+                            let limits = ReadaheadLimits { max_bytes, ..LIMITS };
                             let mut plan = Planner::new(mode);
                             let range = plan.plan(block, 0, stepped, forward, limits);
                             let end = offset + u64::from(bytes);
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn a_stretch_gives_only_whole_blocks() {
         let bytes: Vec<u8> = (0..50).collect();
-        let stretch = Stretch { offset: 100, bytes: Buffer::copy_of(&bytes), charge: None };
+        let stretch = ReadaheadBuffer { offset: 100, bytes: Buffer::copy_of(&bytes), charge: None };
         assert_eq!(stretch.copy(handle(110, 3)), Some(Buffer::copy_of(&[10, 11, 12])));
         assert_eq!(stretch.copy(handle(149, 1)), Some(Buffer::copy_of(&[49])));
         for outside in [handle(99, 2), handle(149, 2), handle(150, 1), handle(u64::MAX, 1)] {
@@ -354,7 +354,7 @@ mod tests {
         let cache = BlockCache::new(1 << 20);
         let stretch = |bytes: usize| {
             let charge = Some(cache.hold_ahead(bytes as u64));
-            Stretch { offset: 100, bytes: Buffer::copy_of(&vec![7; bytes]), charge }
+            ReadaheadBuffer { offset: 100, bytes: Buffer::copy_of(&vec![7; bytes]), charge }
         };
         let mut alone = stretch(50);
         assert_eq!(alone.take(handle(100, 50), true), Some(Buffer::copy_of(&[7; 50])));

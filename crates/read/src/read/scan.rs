@@ -59,7 +59,7 @@ enum At {
 const NEVER_MS: u64 = u64::MAX;
 
 /// The meaning of a key's version, the first two with their expiry.
-enum Version {
+enum KeyVersion {
     Value(Slice, u64),
     Operand(Slice, u64),
     /// Deleted: older versions do not count.
@@ -621,21 +621,21 @@ impl Scan {
     }
 
     /// Reads the merge's entry as a version of its key.
-    fn version(&self) -> Result<Version> {
+    fn version(&self) -> Result<KeyVersion> {
         let kind = Kind::from_u8(trailer_kind(self.merge.trailer()))?;
         let (value, expiry_ms) = match kind {
             Kind::Put | Kind::Merge => (self.merge.value_slice(), NEVER_MS),
             Kind::PutExpiry | Kind::MergeExpiry => {
                 let (expiry_ms, _) = split_expiry(self.merge.value())?;
                 if is_expired(expiry_ms, self.now_ms) {
-                    return Ok(Version::Expired);
+                    return Ok(KeyVersion::Expired);
                 }
                 (self.merge.value_slice().skip(EXPIRY_BYTES), expiry_ms)
             }
-            Kind::Delete | Kind::SingleDelete => return Ok(Version::Gone),
+            Kind::Delete | Kind::SingleDelete => return Ok(KeyVersion::Gone),
             _ => return Err(misplaced()),
         };
-        let version = if kind.is_merge() { Version::Operand } else { Version::Value };
+        let version = if kind.is_merge() { KeyVersion::Operand } else { KeyVersion::Value };
         Ok(version(value, expiry_ms))
     }
 
@@ -654,16 +654,16 @@ impl Scan {
             // An entry in two sources (a log replayed over its table) counts once.
             if last_trailer.replace(trailer) != Some(trailer) {
                 match self.version()? {
-                    Version::Operand(operand, expiry_ms) => {
+                    KeyVersion::Operand(operand, expiry_ms) => {
                         self.operands.push(operand);
                         self.expiry_ms = self.expiry_ms.min(expiry_ms);
                     }
-                    Version::Value(value, expiry_ms) => {
+                    KeyVersion::Value(value, expiry_ms) => {
                         base = Some(value);
                         self.expiry_ms = self.expiry_ms.min(expiry_ms);
                         break;
                     }
-                    Version::Gone | Version::Expired => break,
+                    KeyVersion::Gone | KeyVersion::Expired => break,
                 }
             }
             self.merge.next()?;
@@ -724,11 +724,11 @@ impl Scan {
                     set_key(&mut self.key, self.merge.user_key());
                 }
                 match self.version()? {
-                    Version::Operand(operand, expiry_ms) => {
+                    KeyVersion::Operand(operand, expiry_ms) => {
                         self.operands.push(operand);
                         self.expiry_ms = self.expiry_ms.min(expiry_ms);
                     }
-                    Version::Value(value, expiry_ms) => {
+                    KeyVersion::Value(value, expiry_ms) => {
                         self.operands.clear();
                         base = Some(value);
                         self.expiry_ms = expiry_ms;
@@ -737,7 +737,7 @@ impl Scan {
                         self.operands.clear();
                         base = None;
                         self.expiry_ms = NEVER_MS;
-                        if matches!(gone, Version::Expired) {
+                        if matches!(gone, KeyVersion::Expired) {
                             self.walk.clear();
                         }
                     }

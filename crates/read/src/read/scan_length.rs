@@ -62,7 +62,7 @@ mod tests {
     use crate::read::readahead::Readahead;
     use crate::read::scan::Scan;
     use crate::read::scan_options::ScanOptions;
-    use crate::read::testing::{Op, World, everything};
+    use crate::read::testing::{HistoryOp, TableWorld, everything};
     use std::sync::Arc;
     use windrow_base::KeyOrder;
     use windrow_base::key::Kind;
@@ -71,11 +71,11 @@ mod tests {
     /// it gives a block.
     #[test]
     fn a_seek_reads_as_much_as_scans_before_it_took() {
-        let mut world = World::new(4, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(4, KeyOrder::Bytewise);
         world.block_bytes = 1024;
         let keys = (0..5000).map(|i| format!("key{i:06}"));
-        let ops: Vec<Op> =
-            keys.map(|key| Op::new(1, Kind::Put, &key, "a value of some bytes")).collect();
+        let ops: Vec<HistoryOp> =
+            keys.map(|key| HistoryOp::new(1, Kind::Put, &key, "a value of some bytes")).collect();
         let table = world.table(&ops);
         let view = world.view(&[], vec![(vec![], vec![table])]);
         let owner = &world.owner;

@@ -5,7 +5,7 @@
 
 use super::ReadOwner;
 use super::level_iter::LevelIter;
-use super::merge_iter::{MergeIter, Source};
+use super::merge_iter::{MergeIter, MergeSource};
 use super::readahead::Readahead;
 use super::table_iter::{Bounds, TableIterOptions};
 use super::view::ReadView;
@@ -39,10 +39,10 @@ pub(super) fn merge_of(
     let options = Arc::new(options);
     let expected_bytes = view.expected_bytes(owner.cost.scan_length.entries());
     let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
-    sources.extend(view.memtables().map(|memtable| Source::Mem(memtable.cursor())));
+    sources.extend(view.memtables().map(|memtable| MergeSource::Mem(memtable.cursor())));
     for run in &view.runs {
         let iter = LevelIter::new(Arc::clone(run), Arc::clone(owner), Arc::clone(&options));
-        sources.push(Source::Level(iter.expecting(expected_bytes(run))));
+        sources.push(MergeSource::Level(iter.expecting(expected_bytes(run))));
     }
     MergeIter::new(sources, owner.order.clone(), Arc::clone(&owner.env.fs))
 }

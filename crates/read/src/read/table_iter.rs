@@ -8,7 +8,7 @@
 //! at sequence numbers or kinds.
 
 use super::ReadOwner;
-use super::readahead::{Limits, PendingRead, Planner, Readahead, Stretch};
+use super::readahead::{PendingRead, Planner, Readahead, ReadaheadBuffer, ReadaheadLimits};
 use crate::cache::{OpenTable, PartitionBlock, TableHandle};
 use crate::gaps::Beyond;
 use crate::gaps::edge::Edge;
@@ -126,8 +126,8 @@ pub struct TableIter {
     block: Option<BlockIter>,
     /// Whether `block` is at an entry, and so the iterator.
     valid: bool,
-    data_ahead: Stretch,
-    index_ahead: Stretch,
+    data_ahead: ReadaheadBuffer,
+    index_ahead: ReadaheadBuffer,
     is_forward: bool,
     /// Whether the block at hand was reached by walking, not by the target's key.
     stepped: bool,
@@ -152,8 +152,8 @@ impl TableIter {
             part: None,
             block: None,
             valid: false,
-            data_ahead: Stretch::default(),
-            index_ahead: Stretch::default(),
+            data_ahead: ReadaheadBuffer::default(),
+            index_ahead: ReadaheadBuffer::default(),
             is_forward: true,
             stepped: false,
             owner,
@@ -352,7 +352,7 @@ impl TableIter {
                 let (stepped, forward) = (self.stepped, self.is_forward);
                 let wanted = self.plan.seek_bytes(handle).min(max_bytes);
                 let seek_end = if stepped { 0 } else { self.end_of_seek(handle, wanted) };
-                let limits = Limits { max_bytes, file_bytes: self.open.file_bytes };
+                let limits = ReadaheadLimits { max_bytes, file_bytes: self.open.file_bytes };
                 self.plan.plan(handle, seek_end, stepped, forward, limits)
             }
             None => handle.offset..handle.end(),

@@ -1,9 +1,9 @@
 //! Trees built by hand and by seed, and the model that reads are compared with.
 //!
-//! A history is a list of operations by sequence number. `World::grow` cuts it into partitions of
-//! the keys and each partition's operations, oldest first, into places of the tree from the bottom
-//! up, at different points in each partition: the trees that flushes and merges by partition leave
-//! behind. `model` replays it.
+//! A history is a list of operations by sequence number. `TableWorld::grow` cuts it into partitions
+//! of the keys and each partition's operations, oldest first, into places of the tree from the
+//! bottom up, at different points in each partition: the trees that flushes and merges by partition
+//! leave behind. `model` replays it.
 //!
 //! Owns: the files in memory, the trees and the model. Never does: run in a build that is not a
 //! test's.
@@ -39,7 +39,7 @@ use windrow_skiplist::ChunkPool;
 
 /// One operation of a history.
 #[derive(Clone, Debug)]
-pub(crate) struct Op {
+pub(crate) struct HistoryOp {
     pub(crate) key: Vec<u8>,
     pub(crate) seq: SeqNo,
     pub(crate) kind: Kind,
@@ -47,9 +47,9 @@ pub(crate) struct Op {
     pub(crate) value: Vec<u8>,
 }
 
-impl Op {
-    pub(crate) fn new(seq: SeqNo, kind: Kind, key: &str, value: &str) -> Op {
-        Op { key: key.into(), seq, kind, value: value.into() }
+impl HistoryOp {
+    pub(crate) fn new(seq: SeqNo, kind: Kind, key: &str, value: &str) -> HistoryOp {
+        HistoryOp { key: key.into(), seq, kind, value: value.into() }
     }
 
     fn internal(&self) -> Vec<u8> {
@@ -61,7 +61,7 @@ impl Op {
 
 /// Returns the keys and values that a read at `seq` and `now_ms` sees of a history, with operator
 /// `append`.
-pub(crate) fn model(history: &[Op], seq: SeqNo, now_ms: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub(crate) fn model(history: &[HistoryOp], seq: SeqNo, now_ms: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut map: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     for op in history.iter().filter(|op| op.seq <= seq) {
         let expiry = || u64::from_le_bytes(op.value[..8].try_into().unwrap());
@@ -79,7 +79,7 @@ pub(crate) fn model(history: &[Op], seq: SeqNo, now_ms: u64) -> BTreeMap<Vec<u8>
 }
 
 /// A directory in memory with tables in it.
-pub(crate) struct World {
+pub(crate) struct TableWorld {
     pub(crate) handles: Handles,
     pub(crate) owner: Arc<ReadOwner>,
     next_number: u64,
@@ -88,8 +88,8 @@ pub(crate) struct World {
     pub(crate) hash_index: bool,
 }
 
-impl World {
-    pub(crate) fn new(seed: u64, order: KeyOrder) -> World {
+impl TableWorld {
+    pub(crate) fn new(seed: u64, order: KeyOrder) -> TableWorld {
         let (env, handles) = testing::env(seed);
         env.fs.create_dir(Path::new("db")).unwrap();
         let counters = Arc::new(Counters::default());
@@ -115,7 +115,7 @@ impl World {
             gaps: Gaps::new(Arc::default()),
             process: windrow_env::Process::current(),
         };
-        World {
+        TableWorld {
             handles,
             owner: Arc::new(owner),
             next_number: 1,
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// Writes a table of these operations.
-    pub(crate) fn table(&mut self, ops: &[Op]) -> File {
+    pub(crate) fn table(&mut self, ops: &[HistoryOp]) -> File {
         let order = self.owner.order.clone();
         let number = self.next_number;
         self.next_number += 1;
@@ -176,7 +176,8 @@ impl World {
         let path = Path::new("db").join(names::table(number));
         let file = self.owner.env.fs.create(&path, WriteOptions::default()).unwrap();
         let mut writer = TableWriter::new(file, options).unwrap();
-        let mut points: Vec<&Op> = ops.iter().filter(|op| op.kind != Kind::RangeDelete).collect();
+        let mut points: Vec<&HistoryOp> =
+            ops.iter().filter(|op| op.kind != Kind::RangeDelete).collect();
         points.sort_by(|a, b| key::compare_internal(&order, &a.internal(), &b.internal()));
         for op in points {
             writer.add(&op.internal(), &op.value).unwrap();
@@ -207,7 +208,7 @@ impl World {
         }
     }
 
-    pub(crate) fn memtable(&self, ops: &[Op]) -> Arc<Memtable> {
+    pub(crate) fn memtable(&self, ops: &[HistoryOp]) -> Arc<Memtable> {
         let memtable = Memtable::new(self.owner.order.clone(), Arc::new(ChunkPool::new(0)));
         for op in ops {
             memtable.insert(op.kind, op.seq, &op.key, &op.value);
@@ -218,7 +219,7 @@ impl World {
     /// Makes a view of memtables (newest first) and levels of (run, log newest first).
     pub(crate) fn view(
         &self,
-        memtables: &[Vec<Op>],
+        memtables: &[Vec<HistoryOp>],
         levels: Vec<(Vec<File>, Vec<File>)>,
     ) -> Arc<ReadView> {
         let order = &self.owner.order;
@@ -261,7 +262,12 @@ impl World {
     }
 
     /// Makes a random tree that holds `history`, whose keys are below `keys`.
-    pub(crate) fn grow(&mut self, rng: &mut Rng, history: &[Op], keys: u64) -> Arc<ReadView> {
+    pub(crate) fn grow(
+        &mut self,
+        rng: &mut Rng,
+        history: &[HistoryOp],
+        keys: u64,
+    ) -> Arc<ReadView> {
         // Places from the oldest: log 2, run 2, log 1 (three epochs), run 1,
         // log 0 (three), a frozen memtable, the memtable.
         const PLACES: usize = 11;
@@ -324,15 +330,18 @@ pub(crate) fn everything() -> ScanOptions {
     }
 }
 
-fn tombstones(ops: &[Op]) -> Vec<RangeTombstone> {
+fn tombstones(ops: &[HistoryOp]) -> Vec<RangeTombstone> {
     let ranges = ops.iter().filter(|op| op.kind == Kind::RangeDelete);
-    let tombstone =
-        |op: &Op| RangeTombstone { start: op.key.clone(), end: op.value.clone(), seq: op.seq };
+    let tombstone = |op: &HistoryOp| RangeTombstone {
+        start: op.key.clone(),
+        end: op.value.clone(),
+        seq: op.seq,
+    };
     ranges.map(tombstone).collect()
 }
 
 /// The operations on keys of `[lo, hi)`, range deletes cut to it.
-fn within(history: &[Op], lo: &[u8], hi: Option<&[u8]>) -> Vec<Op> {
+fn within(history: &[HistoryOp], lo: &[u8], hi: Option<&[u8]>) -> Vec<HistoryOp> {
     let is_below_hi = |key: &[u8]| hi.is_none_or(|hi| key < hi);
     let mut ops = Vec::new();
     for op in history {
@@ -365,7 +374,7 @@ pub(crate) fn number_key(number: u64) -> Vec<u8> {
 
 /// A random history over keys below `keys`, sequence numbers from 1.
 /// Expiries lie around 1000 ms.
-pub(crate) fn random_history(rng: &mut Rng, ops: u64, keys: u64) -> Vec<Op> {
+pub(crate) fn random_history(rng: &mut Rng, ops: u64, keys: u64) -> Vec<HistoryOp> {
     let mut history = Vec::new();
     for seq in 1..=ops {
         // Some keys are hot: their versions span blocks.
@@ -384,7 +393,7 @@ pub(crate) fn random_history(rng: &mut Rng, ops: u64, keys: u64) -> Vec<Op> {
                 (kind, [&expiry_ms.to_le_bytes()[..], &text].concat())
             }
         };
-        history.push(Op { key, seq, kind, value });
+        history.push(HistoryOp { key, seq, kind, value });
     }
     history
 }

@@ -12,7 +12,7 @@ use super::scan_options::ScanOptions;
 use super::scan_sources::merge_of;
 use super::table_iter::{Bounds, TableIterOptions};
 use super::testing::{
-    Op, Still, Submissions, World, everything, model, number_key, random_history,
+    HistoryOp, Still, Submissions, TableWorld, everything, model, number_key, random_history,
 };
 use super::view::ReadView;
 use std::cmp::Ordering;
@@ -27,7 +27,7 @@ use windrow_format::names;
 
 const KEYS: u64 = 40;
 
-/// More than the cache of [`World`] has room for.
+/// More than the cache of [`TableWorld`] has room for.
 const CROWD_BYTES: u64 = 2 << 20;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -118,7 +118,7 @@ fn walk(rng: &mut Rng, scan: &mut Scan, expected: &Entries, label: &str) {
 
 fn check_tree(seed: u64) {
     let mut rng = Rng::new(seed);
-    let mut world = World::new(seed, KeyOrder::Bytewise);
+    let mut world = TableWorld::new(seed, KeyOrder::Bytewise);
     let count = 20 + rng.below(300);
     let history = random_history(&mut rng, count, KEYS);
     let view = world.grow(&mut rng, &history, KEYS);
@@ -160,7 +160,7 @@ fn check_tree(seed: u64) {
 fn walk_from_anywhere(
     rng: &mut Rng,
     scan: &mut Scan,
-    history: &[Op],
+    history: &[HistoryOp],
     seq: SeqNo,
     now_ms: u64,
     options: &ScanOptions,
@@ -179,7 +179,7 @@ fn walk_from_anywhere(
 #[allow(clippy::too_many_arguments)]
 fn draw_from_both_ends(
     rng: &mut Rng,
-    world: &World,
+    world: &TableWorld,
     view: &Arc<ReadView>,
     seq: SeqNo,
     now_ms: u64,
@@ -217,9 +217,9 @@ fn draw_from_both_ends(
 
 #[test]
 fn an_iterator_gives_up_its_place_while_memory_is_short() {
-    let mut world = World::new(6, KeyOrder::Bytewise);
-    let ops: Vec<Op> =
-        (0..100).map(|n| Op::new(1, Kind::Put, &format!("key{n:03}"), "value")).collect();
+    let mut world = TableWorld::new(6, KeyOrder::Bytewise);
+    let ops: Vec<HistoryOp> =
+        (0..100).map(|n| HistoryOp::new(1, Kind::Put, &format!("key{n:03}"), "value")).collect();
     let bottom = world.table(&ops);
     let view = world.view(&[], vec![(vec![], vec![]), (vec![bottom], vec![])]);
     let blocks = &world.owner.blocks;
@@ -267,10 +267,10 @@ impl Comparator for Backward {
 
 #[test]
 fn a_custom_order_is_kept_and_prefixes_are_filtered() {
-    let mut world = World::new(5, KeyOrder::Custom(Arc::new(Backward)));
-    let put = |seq, key: &str| Op::new(seq, Kind::Put, key, key);
-    let old: Vec<Op> = ["za", "ya", "xb", "yb", "yc"].iter().map(|k| put(1, k)).collect();
-    let new = [put(9, "yd"), put(8, "ab"), Op::new(7, Kind::Delete, "yb", "")];
+    let mut world = TableWorld::new(5, KeyOrder::Custom(Arc::new(Backward)));
+    let put = |seq, key: &str| HistoryOp::new(seq, Kind::Put, key, key);
+    let old: Vec<HistoryOp> = ["za", "ya", "xb", "yb", "yc"].iter().map(|k| put(1, k)).collect();
+    let new = [put(9, "yd"), put(8, "ab"), HistoryOp::new(7, Kind::Delete, "yb", "")];
     let bottom = world.table(&old);
     let view = world.view(&[new.to_vec()], vec![(vec![], vec![]), (vec![bottom], vec![])]);
     let all = ["ya", "za", "ab", "xb", "yc", "yd"];
@@ -304,11 +304,11 @@ fn a_custom_order_is_kept_and_prefixes_are_filtered() {
 /// A million keys under one range tombstone cost a scan a seek per run, not a million steps.
 #[test]
 fn a_scan_seeks_past_what_a_newer_range_tombstone_hides() {
-    let mut world = World::new(3, KeyOrder::Bytewise);
-    let old: Vec<Op> =
-        (0..20_000).map(|i| Op::new(1, Kind::Put, &format!("key{i:06}"), "old")).collect();
+    let mut world = TableWorld::new(3, KeyOrder::Bytewise);
+    let old: Vec<HistoryOp> =
+        (0..20_000).map(|i| HistoryOp::new(1, Kind::Put, &format!("key{i:06}"), "old")).collect();
     let bottom: Vec<_> = old.chunks(5000).map(|part| world.table(part)).collect();
-    let newer = [Op::new(5, Kind::RangeDelete, "key000010", "key019990")];
+    let newer = [HistoryOp::new(5, Kind::RangeDelete, "key000010", "key019990")];
     let top = world.table(&newer);
     let view = world.view(&[], vec![(vec![], vec![top]), (bottom, vec![])]);
     for forward in [true, false] {
@@ -332,9 +332,10 @@ fn a_scan_seeks_past_what_a_newer_range_tombstone_hides() {
 /// `Corruption` with file and offset, and a scan that failed stays failed.
 #[test]
 fn damage_is_reported_and_never_read_as_absence() {
-    let mut world = World::new(11, KeyOrder::Bytewise);
-    let history: Vec<Op> =
-        (0..60).map(|i| Op::new(i + 1, Kind::Put, &format!("key{i:03}"), "some value")).collect();
+    let mut world = TableWorld::new(11, KeyOrder::Bytewise);
+    let history: Vec<HistoryOp> = (0..60)
+        .map(|i| HistoryOp::new(i + 1, Kind::Put, &format!("key{i:03}"), "some value"))
+        .collect();
     let table = world.table(&history);
     let (number, bytes) = (table.number, table.bytes);
     let path = Path::new("db").join(names::table(number));
@@ -382,19 +383,19 @@ fn damage_is_reported_and_never_read_as_absence() {
 /// An entry's expiry is the first one of its value's parts, whichever way it is met.
 #[test]
 fn the_expiry_of_an_entry_is_that_of_the_first_part_to_go() {
-    let world = World::new(5, KeyOrder::Bytewise);
-    let until = |seq, kind, key: &str, expiry_ms: u64| Op {
+    let world = TableWorld::new(5, KeyOrder::Bytewise);
+    let until = |seq, kind, key: &str, expiry_ms: u64| HistoryOp {
         value: [&expiry_ms.to_le_bytes()[..], b"v"].concat(),
-        ..Op::new(seq, kind, key, "")
+        ..HistoryOp::new(seq, kind, key, "")
     };
     let ops = vec![
-        Op::new(1, Kind::Put, "a never", "v"),
+        HistoryOp::new(1, Kind::Put, "a never", "v"),
         until(2, Kind::PutExpiry, "b put", 700),
         until(3, Kind::PutExpiry, "c merged", 900),
         until(4, Kind::MergeExpiry, "c merged", 800),
-        Op::new(5, Kind::Merge, "c merged", "w"),
+        HistoryOp::new(5, Kind::Merge, "c merged", "w"),
         until(6, Kind::PutExpiry, "d replaced", 600),
-        Op::new(7, Kind::Put, "d replaced", "v"),
+        HistoryOp::new(7, Kind::Put, "d replaced", "v"),
         until(8, Kind::PutExpiry, "e base gone", 100),
         until(9, Kind::MergeExpiry, "e base gone", 650),
         until(10, Kind::PutExpiry, "f replaced", 600),
@@ -432,8 +433,9 @@ fn the_expiry_of_an_entry_is_that_of_the_first_part_to_go() {
 
 #[test]
 fn operands_without_an_operator_or_that_do_not_fit_are_errors() {
-    let world = World::new(1, KeyOrder::Bytewise);
-    let ops = vec![Op::new(1, Kind::Merge, "a", "1"), Op::new(2, Kind::Put, "b", "2")];
+    let world = TableWorld::new(1, KeyOrder::Bytewise);
+    let ops =
+        vec![HistoryOp::new(1, Kind::Merge, "a", "1"), HistoryOp::new(2, Kind::Put, "b", "2")];
     let view = world.view(&[ops], vec![(vec![], vec![])]);
     let mut owner = Arc::try_unwrap(world.with_cold_caches(0, 1)).ok().unwrap();
     owner.operator = None;
@@ -453,11 +455,12 @@ fn operands_without_an_operator_or_that_do_not_fit_are_errors() {
 /// The first blocks of all runs, and the blocks of many keys, are read together.
 #[test]
 fn a_cold_seek_and_a_cold_batch_take_one_submission_each() {
-    let mut world = World::new(21, KeyOrder::Bytewise);
+    let mut world = TableWorld::new(21, KeyOrder::Bytewise);
     world.block_bytes = 4096;
-    let run_of = |world: &mut World, seq: u64| {
-        let put = |i: u64| Op::new(seq, Kind::Put, &format!("key{:05}", i * 7 + seq), "value");
-        let ops: Vec<Op> = (0..2000).map(put).collect();
+    let run_of = |world: &mut TableWorld, seq: u64| {
+        let put =
+            |i: u64| HistoryOp::new(seq, Kind::Put, &format!("key{:05}", i * 7 + seq), "value");
+        let ops: Vec<HistoryOp> = (0..2000).map(put).collect();
         world.table(&ops)
     };
     let runs: Vec<_> = (1..6).map(|seq| run_of(&mut world, 6 - seq)).collect();
@@ -495,14 +498,14 @@ fn a_cold_seek_and_a_cold_batch_take_one_submission_each() {
 /// The blocks that look-ups hold while they wait for each other do not grow with the batch.
 #[test]
 fn a_large_batch_holds_the_blocks_of_a_part_of_its_keys() {
-    let mut world = World::new(22, KeyOrder::Bytewise);
+    let mut world = TableWorld::new(22, KeyOrder::Bytewise);
     world.block_bytes = 100;
     let keys: Vec<String> = (0..5000).map(|i| format!("key{i:05}")).collect();
     // Expired: the clock is asked while blocks are held, and no result keeps one.
     let value = [&1u64.to_le_bytes()[..], &[b'v'; 100]].concat();
     let put = |key: &String| {
         let value = value.clone();
-        Op { key: key.clone().into(), seq: 1, kind: Kind::PutExpiry, value }
+        HistoryOp { key: key.clone().into(), seq: 1, kind: Kind::PutExpiry, value }
     };
     let file = world.table(&keys.iter().map(put).collect::<Vec<_>>());
     let view = world.view(&[], vec![(Vec::new(), vec![file])]);
@@ -527,9 +530,9 @@ fn a_large_batch_holds_the_blocks_of_a_part_of_its_keys() {
 #[test]
 fn a_batch_counts_each_filter_once() {
     for partition_bytes in [100, 1 << 20] {
-        let mut world = World::new(23, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(23, KeyOrder::Bytewise);
         world.partition_bytes = partition_bytes;
-        let put = |i: u64| Op::new(1, Kind::Put, &format!("key{i:05}"), "value");
+        let put = |i: u64| HistoryOp::new(1, Kind::Put, &format!("key{i:05}"), "value");
         let file = world.table(&(0..2000).step_by(2).map(put).collect::<Vec<_>>());
         let view = world.view(&[], vec![(Vec::new(), vec![file])]);
         let keys: Vec<String> = (0..2000).map(|i| format!("key{i:05}")).collect();
@@ -558,13 +561,13 @@ fn a_batch_counts_each_filter_once() {
 fn what_a_scan_is_asked_to_read_ahead_is_counted_and_bounded() {
     const ROOM: u64 = 256 << 10;
     const PART: u64 = ROOM / 4;
-    let mut world = World::new(12, KeyOrder::Bytewise);
+    let mut world = TableWorld::new(12, KeyOrder::Bytewise);
     world.block_bytes = 1000;
     let put = |run: u64, i: u64| {
         let key = format!("key{i:05}{run}");
-        Op::new(run * 1000 + i + 1, Kind::Put, &key, &"v".repeat(300))
+        HistoryOp::new(run * 1000 + i + 1, Kind::Put, &key, &"v".repeat(300))
     };
-    let runs = [0, 1, 2].map(|run| (0..900).map(|i| put(run, i)).collect::<Vec<Op>>());
+    let runs = [0, 1, 2].map(|run| (0..900).map(|i| put(run, i)).collect::<Vec<HistoryOp>>());
     let files = runs.iter().rev().map(|ops| world.table(ops)).collect();
     let view = world.view(&[], vec![(Vec::new(), files)]);
     for (bytes, fill_cache) in [(u64::MAX, false), (20_000, false), (u64::MAX, true), (1, true)] {
@@ -596,10 +599,10 @@ fn what_a_scan_is_asked_to_read_ahead_is_counted_and_bounded() {
 fn a_merge_gives_every_version_both_ways() {
     for seed in 1000..1020 {
         let mut rng = Rng::new(seed);
-        let mut world = World::new(seed, KeyOrder::Bytewise);
+        let mut world = TableWorld::new(seed, KeyOrder::Bytewise);
         let history = random_history(&mut rng, 150, KEYS);
         let view = world.grow(&mut rng, &history, KEYS);
-        let mut expected: Vec<&Op> =
+        let mut expected: Vec<&HistoryOp> =
             history.iter().filter(|op| op.kind != Kind::RangeDelete).collect();
         expected.sort_by(|a, b| a.key.cmp(&b.key).then(b.seq.cmp(&a.seq)));
         for readahead in [Readahead::None, Readahead::Sequential { bytes: 700 }] {
@@ -647,7 +650,7 @@ fn a_merge_gives_every_version_both_ways() {
 #[test]
 fn a_failed_read_is_an_error_wherever_it_strikes() {
     let mut rng = Rng::new(77);
-    let mut world = World::new(77, KeyOrder::Bytewise);
+    let mut world = TableWorld::new(77, KeyOrder::Bytewise);
     let history = random_history(&mut rng, 120, KEYS);
     let mut view = world.grow(&mut rng, &history, KEYS);
     while view.runs.len() < 5 {

@@ -19,12 +19,12 @@ use windrow_plan::tree::{File, Level, Version};
 
 /// A file of the version with the handle that opens it.
 #[derive(Clone)]
-pub struct ReadFile {
+pub struct VersionFile {
     pub file: Arc<File>,
     pub table: Arc<TableHandle>,
 }
 
-impl ReadFile {
+impl VersionFile {
     /// Whether the file's bounds contain the user key.
     #[inline]
     pub fn covers(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
@@ -64,7 +64,7 @@ pub struct SortedRun {
     /// The size of all its files. In KiB, since every keyspace has a run.
     kib: u32,
     shared_bytes: u32,
-    pub files: Box<[ReadFile]>,
+    pub files: Box<[VersionFile]>,
     /// Eight bytes of each file's largest key, after the bytes that all keys of the run share
     /// (bytewise orders only): the binary search runs over these and touches a file's own bounds
     /// once or twice.
@@ -79,14 +79,14 @@ fn kib(run: &Arc<SortedRun>) -> u64 {
 }
 
 /// The size of files, in KiB.
-fn kib_of(files: &[ReadFile]) -> u32 {
+fn kib_of(files: &[VersionFile]) -> u32 {
     let bytes = files.iter().fold(0, |sum: u64, f| sum.saturating_add(f.file.bytes));
     u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX)
 }
 
 impl SortedRun {
     /// A run of files that are sorted and disjoint already.
-    pub fn new(level: u32, files: Vec<ReadFile>, order: &KeyOrder) -> SortedRun {
+    pub fn new(level: u32, files: Vec<VersionFile>, order: &KeyOrder) -> SortedRun {
         debug_assert!(
             files.windows(2).all(|pair| pair[0].is_below(order, &pair[1].file.smallest)),
             "files of a run overlap (I1)"
@@ -129,8 +129,8 @@ impl SortedRun {
         &self,
         user_key: &[u8],
         narrow: impl FnOnce(Bound<&[u8]>, Bound<&[u8]>),
-    ) -> Option<&ReadFile> {
-        let after_end = |file: &ReadFile| file.is_below(&self.order, user_key);
+    ) -> Option<&VersionFile> {
+        let after_end = |file: &VersionFile| file.is_below(&self.order, user_key);
         let at = self.with_tombstones.partition_point(|&i| after_end(&self.files[i as usize]));
         let next = self.with_tombstones.get(at).map(|&i| &self.files[i as usize]);
         if let Some(file) = next.filter(|file| file.covers(&self.order, user_key)) {
@@ -157,7 +157,7 @@ impl SortedRun {
     /// Returns the index of the first file that is not wholly before the user key.
     #[inline]
     pub fn find(&self, user_key: &[u8]) -> usize {
-        let below = |file: &ReadFile| file.is_below(&self.order, user_key);
+        let below = |file: &VersionFile| file.is_below(&self.order, user_key);
         if self.prefixes.is_empty() {
             return self.files.partition_point(below);
         }
@@ -177,7 +177,7 @@ impl SortedRun {
 
     /// Returns the file whose bounds contain the user key.
     #[inline]
-    pub(crate) fn file_of(&self, user_key: &[u8]) -> Option<&ReadFile> {
+    pub(crate) fn file_of(&self, user_key: &[u8]) -> Option<&VersionFile> {
         let file = self.files.get(self.find(user_key))?;
         self.order.compare(&file.file.smallest, user_key).is_le().then_some(file)
     }
@@ -200,7 +200,8 @@ impl ReadLevel {
         order: &KeyOrder,
         table: &impl Fn(&Arc<File>) -> Arc<TableHandle>,
     ) -> ReadLevel {
-        let read_file = |file: &Arc<File>| ReadFile { file: Arc::clone(file), table: table(file) };
+        let read_file =
+            |file: &Arc<File>| VersionFile { file: Arc::clone(file), table: table(file) };
         let new_run = || SortedRun::new(number, level.run.iter().map(read_file).collect(), order);
         ReadLevel {
             run: (!level.run.is_empty()).then(|| Arc::new(new_run())),
@@ -211,7 +212,7 @@ impl ReadLevel {
 
     /// All files of the level.
     #[inline]
-    pub fn files(&self) -> impl Iterator<Item = &ReadFile> {
+    pub fn files(&self) -> impl Iterator<Item = &VersionFile> {
         self.run.iter().chain(&self.sst_log).flat_map(|run| &run.files)
     }
 }
@@ -220,13 +221,13 @@ impl ReadLevel {
 /// file on, each goes one run above the newest run that it overlaps.
 pub fn pack_log(
     level: u32,
-    log: impl DoubleEndedIterator<Item = ReadFile>,
+    log: impl DoubleEndedIterator<Item = VersionFile>,
     order: &KeyOrder,
 ) -> Vec<Arc<SortedRun>> {
-    let mut runs: Vec<Vec<ReadFile>> = Vec::new();
+    let mut runs: Vec<Vec<VersionFile>> = Vec::new();
     for file in log.rev() {
         // Where the file would be in a run, if it overlaps nothing there.
-        let gap = |run: &[ReadFile]| {
+        let gap = |run: &[VersionFile]| {
             let at = run.partition_point(|other| other.is_below(order, &file.file.smallest));
             let fits = run.get(at).is_none_or(|next| file.is_below(order, &next.file.smallest));
             fits.then_some(at)
@@ -332,11 +333,11 @@ impl ReadView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::testing::World;
+    use crate::read::testing::TableWorld;
     use windrow_env::testing::Rng;
 
     /// A file of these bounds; never opened.
-    fn file(world: &World, number: u64, lo: u64, hi: u64, hi_exclusive: bool) -> ReadFile {
+    fn file(world: &TableWorld, number: u64, lo: u64, hi: u64, hi_exclusive: bool) -> VersionFile {
         // Long shared prefixes, and prefixes of eight bytes that are equal.
         let key = |n: u64| format!("shared-{:05}-{}", n / 4, n % 4).into_bytes();
         let file = Arc::new(File {
@@ -348,7 +349,7 @@ mod tests {
             ..File::default()
         });
         let table = world.owner.tables.handle(&file, &KeyOrder::Bytewise);
-        ReadFile { file, table }
+        VersionFile { file, table }
     }
 
     fn key(n: u64) -> Vec<u8> {
@@ -357,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_run_finds_the_file_over_a_key() {
-        let world = World::new(1, KeyOrder::Bytewise);
+        let world = TableWorld::new(1, KeyOrder::Bytewise);
         let mut rng = Rng::new(1);
         for _ in 0..50 {
             let mut files = Vec::new();
@@ -393,12 +394,12 @@ mod tests {
     /// files that overlap the newer one comes first. It is no deeper than the log.
     #[test]
     fn a_packed_log_reads_in_the_same_order() {
-        let world = World::new(1, KeyOrder::Bytewise);
+        let world = TableWorld::new(1, KeyOrder::Bytewise);
         let order = KeyOrder::Bytewise;
         let mut rng = Rng::new(2);
         for _ in 0..100 {
             let count = rng.below(40);
-            let log: Vec<ReadFile> = (0..count)
+            let log: Vec<VersionFile> = (0..count)
                 .map(|number| {
                     let lo = rng.below(60);
                     file(&world, 100 + number, lo, lo + 1 + rng.below(12), rng.chance(0.3))
@@ -406,7 +407,7 @@ mod tests {
                 .collect();
             let runs = pack_log(0, log.iter().cloned(), &order);
             assert_eq!(runs.iter().map(|run| run.files.len()).sum::<usize>() as u64, count);
-            let place = |file: &ReadFile| {
+            let place = |file: &VersionFile| {
                 let holds = |run: &Arc<SortedRun>| {
                     run.files.iter().any(|f| Arc::ptr_eq(&f.file, &file.file))
                 };
@@ -428,9 +429,9 @@ mod tests {
     /// Flushes cut into partitions take one run each, not one per file.
     #[test]
     fn partitions_of_one_flush_share_a_run() {
-        let world = World::new(1, KeyOrder::Bytewise);
+        let world = TableWorld::new(1, KeyOrder::Bytewise);
         let log = (0..4u64).flat_map(|flush| (0..16u64).map(move |partition| (flush, partition)));
-        let log: Vec<ReadFile> = log
+        let log: Vec<VersionFile> = log
             .map(|(flush, partition)| {
                 file(
                     &world,

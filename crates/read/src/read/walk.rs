@@ -5,7 +5,7 @@
 
 use super::ReadOwner;
 use crate::gaps::edge::{Edge, EdgeAt};
-use crate::gaps::{ReadPoint, Span};
+use crate::gaps::{GapSpan, ReadPoint};
 
 /// In builds that check themselves a few deleted keys make a gap, so that harnesses
 /// with few keys try them.
@@ -146,9 +146,9 @@ impl Walk {
         let (begin, edge) = (self.begin, self.edge.take());
         self.clear();
         let span = match (begin, edge) {
-            (Begin::First, _) => Span { start: None, end: far },
-            (Begin::Kept, Some(near)) if is_forward => Span { start: Some(near), end: far },
-            (Begin::Kept, Some(near)) => Span { start: Some(far), end: near },
+            (Begin::First, _) => GapSpan { start: None, end: far },
+            (Begin::Kept, Some(near)) if is_forward => GapSpan { start: Some(near), end: far },
+            (Begin::Kept, Some(near)) => GapSpan { start: Some(far), end: near },
             _ => {
                 debug_assert!(false, "a long walk was never asked where it began");
                 return;

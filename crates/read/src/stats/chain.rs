@@ -63,10 +63,10 @@ const STEPS: usize = 8;
 
 /// Chains that have ended.
 #[derive(Debug)]
-pub struct Chains(Mutex<Ended>);
+pub struct Chains(Mutex<EndedChains>);
 
 #[derive(Debug, Default)]
-struct Ended {
+struct EndedChains {
     count: u64,
     bytes: u64,
     bytes_max: u64,
@@ -94,7 +94,7 @@ pub struct ChainStats {
 
 impl Default for Chains {
     fn default() -> Chains {
-        Chains(Mutex::new(lock_ranks::CHAINS, Ended::default()))
+        Chains(Mutex::new(lock_ranks::CHAINS, EndedChains::default()))
     }
 }
 
@@ -132,7 +132,7 @@ impl Chains {
     }
 }
 
-impl Ended {
+impl EndedChains {
     fn percentile(&self, percent: u64) -> u64 {
         let listed = self.widths.iter().sum::<u64>();
         debug_assert_eq!(listed, self.count, "chains by width, and all chains");

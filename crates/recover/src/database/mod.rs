@@ -3,26 +3,26 @@
 //!
 //! Owns: the set of these owners. Never does: a step of a write, of a job or of an open by itself.
 
-pub mod handles;
+pub mod handle_count;
 
-use crate::database::handles::Handles;
+use crate::database::handle_count::HandleCount;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use windrow_base::{KeyspaceId, Result, SeqNo};
 use windrow_env::sync::{Guard, Mutex};
 use windrow_plan::tree::Version;
 use windrow_read::cache::Caches;
-use windrow_read::left_out::RecordsLeftOut;
 use windrow_read::lock_ranks;
+use windrow_read::records_left_out::RecordsLeftOut;
 use windrow_store::catalog::Catalog;
 use windrow_store::catalog::cleanup::Cleanup;
 use windrow_store::host::Host;
 use windrow_store::host::workers::Workers;
-use windrow_store::jobs::Jobs;
+use windrow_store::jobs::JobContext;
 use windrow_store::jobs::schedule::Scheduler;
 use windrow_store::manifest::record::KeyspaceRecord;
 use windrow_store::tree::Tree;
-use windrow_store::tree::trees::Trees;
+use windrow_store::tree::keyspace_list::Trees;
 use windrow_store::write::pipeline::Pipeline;
 use windrow_store::write::segments::Segments;
 use windrow_store::write::wal::Wal;
@@ -35,9 +35,9 @@ pub struct Database {
     pub catalog: Arc<Catalog>,
     pub caches: Caches,
     pub cleanup: Arc<Cleanup>,
-    pub jobs: Arc<Jobs>,
+    pub jobs: Arc<JobContext>,
     pub scheduler: Arc<Scheduler>,
-    /// Keyspaces that a read-only open could not open: see `found/left_out.rs`.
+    /// Keyspaces that a read-only open could not open: see `discovery/keyspaces_left_out.rs`.
     pub left_out: Vec<KeyspaceRecord>,
     /// Whole batches of logs that its open did not take over.
     pub records_left_out: OnceLock<Vec<RecordsLeftOut>>,
@@ -45,7 +45,7 @@ pub struct Database {
     pub(crate) substitute: Option<Arc<Tree>>,
     /// Whether it is one of several moments of a follower, which share its caches: see `follow`.
     pub(crate) is_moment: bool,
-    pub handles: Handles,
+    pub handles: HandleCount,
     /// One checkpoint at a time: held from the freeze to the copy of the state.
     pub checkpointing: Mutex<()>,
     /// One resume at a time.
@@ -86,7 +86,7 @@ impl Database {
         let running = (host.clone(), workers.clone());
         let pipeline = Pipeline::new(running, caches.clone(), segments, &parts.trees);
         let running = (host.clone(), workers.clone());
-        let jobs = Jobs::new(running, (catalog.clone(), cleanup.clone()), pipeline.clone());
+        let jobs = JobContext::new(running, (catalog.clone(), cleanup.clone()), pipeline.clone());
         Arc::new(Database {
             host,
             workers,
@@ -100,7 +100,7 @@ impl Database {
             records_left_out: OnceLock::new(),
             substitute: parts.substitute,
             is_moment: parts.is_moment,
-            handles: Handles::default(),
+            handles: HandleCount::default(),
             checkpointing: Mutex::new(lock_ranks::CHECKPOINTING, ()),
             resuming: Mutex::new(lock_ranks::RESUMING, ()),
         })

@@ -11,16 +11,16 @@
 //!
 //! Owns: the place where reading a live log stops. Never does: read the manifest.
 
-use crate::log::chain::{Batch, Chain, Entry};
-use crate::log::file::LogFile;
+use crate::log::growing_log::{GrowingLog, Took};
+use crate::log::log_source::LogSource;
 use crate::log::memtables::LogMemtables;
-use crate::log::tail::{Tail, Took};
+use crate::log::seq_chain::{LogBatch, LogEntry, SeqChain};
 use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{FileNumber, Kind, Result, SeqNo, unless_mutant};
 use windrow_env::Env;
 use windrow_format::batch::Op;
-use windrow_format::log::{Length, Mark, Record};
+use windrow_format::log::{Length, LogRecord, Mark};
 use windrow_skiplist::ChunkPool;
 use windrow_store::manifest::state::{ManifestState, WalState};
 
@@ -35,7 +35,7 @@ pub struct LogTail {
     /// The log that is read, and where reading it ended.
     log: FileNumber,
     at: u64,
-    chain: Chain,
+    chain: SeqChain,
     pub memtables: LogMemtables,
 }
 
@@ -65,12 +65,12 @@ enum Stopped {
 
 /// The manifest, as far as it was read.
 #[derive(Clone, Copy)]
-pub struct Known<'a> {
+pub struct KnownManifest<'a> {
     pub state: &'a ManifestState,
     pub length: Length,
 }
 
-impl Known<'_> {
+impl KnownManifest<'_> {
     /// Whether the part that was read is shorter than the part that was durable at a mark.
     fn is_before(&self, seen: Length) -> bool {
         (self.length.number, self.length.bytes) < (seen.number, seen.bytes)
@@ -80,7 +80,7 @@ impl Known<'_> {
 impl LogTail {
     /// A tail that has read nothing of the logs that `state` names.
     pub fn new(state: &ManifestState, chunks: Arc<ChunkPool>) -> LogTail {
-        let chain = Chain::from(state.log_first_seq.max(1));
+        let chain = SeqChain::from(state.log_first_seq.max(1));
         LogTail { log: 0, at: 0, chain, memtables: LogMemtables::new(chunks, MEMTABLE_BYTES) }
     }
 
@@ -102,7 +102,7 @@ impl LogTail {
     ///
     /// # Errors
     /// `Corruption` where durable bytes are damaged; `Io`. Then drop the tail: it is incomplete.
-    pub fn go_on(&mut self, env: &Env, dir: &Path, known: Known<'_>) -> Result<Read> {
+    pub fn go_on(&mut self, env: &Env, dir: &Path, known: KnownManifest<'_>) -> Result<Read> {
         let state = known.state;
         unless_mutant!(FollowedTwice, self.memtables.let_go(state));
         if state.clean_close.is_some() {
@@ -128,7 +128,7 @@ impl LogTail {
         &mut self,
         env: &Env,
         dir: &Path,
-        known: Known<'_>,
+        known: KnownManifest<'_>,
         is_promised: bool,
     ) -> Result<Option<Stopped>> {
         let state = known.state;
@@ -152,21 +152,21 @@ impl LogTail {
         &mut self,
         env: &Env,
         dir: &Path,
-        known: Known<'_>,
+        known: KnownManifest<'_>,
         (number, wal, at): (FileNumber, &WalState, u64),
         is_promised: bool,
     ) -> Result<(u64, Option<Stopped>)> {
-        let file = LogFile::of(dir, number, Some(wal));
+        let file = LogSource::of(dir, number, Some(wal));
         let open = || file.open(&*env.fs);
         let mut stopped = None;
-        let mut tail = Tail { open: &open, at };
-        let mut take = |record: &Record<'_>| {
+        let mut tail = GrowingLog { open: &open, at };
+        let mut take = |record: &LogRecord<'_>| {
             stopped = match self.chain.entry(record)? {
-                Entry::Mark(Mark { manifest: seen, .. }) => {
+                LogEntry::Mark(Mark { manifest: seen, .. }) => {
                     known.is_before(seen).then_some(Stopped::Manifest(seen))
                 }
-                Entry::Gap { .. } => Some(Stopped::Gap),
-                Entry::Batch(batch) => self.batch(batch, known.state)?,
+                LogEntry::Gap { .. } => Some(Stopped::Gap),
+                LogEntry::Batch(batch) => self.batch(batch, known.state)?,
             };
             Ok(if stopped.is_some() { Took::Nothing } else { Took::It })
         };
@@ -180,7 +180,7 @@ impl LogTail {
     }
 
     /// Takes a batch whole, or says why not.
-    fn batch(&mut self, batch: Batch<'_>, state: &ManifestState) -> Result<Option<Stopped>> {
+    fn batch(&mut self, batch: LogBatch<'_>, state: &ManifestState) -> Result<Option<Stopped>> {
         // All operations are checked before any is taken.
         for op in batch.ops.clone() {
             let op = op?;

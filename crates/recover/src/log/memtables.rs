@@ -7,7 +7,7 @@
 //!
 //! Owns: the memtables. Never does: read a log.
 
-use super::chain::Batch;
+use super::seq_chain::LogBatch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::key::{Kind, trailer_kind, trailer_seq};
@@ -46,7 +46,7 @@ impl LogMemtables {
     ///
     /// # Errors
     /// `Corruption` for an operation that is damaged, or of a keyspace that was never made.
-    pub fn take(&mut self, batch: Batch<'_>, state: &ManifestState) -> Result<()> {
+    pub fn take(&mut self, batch: LogBatch<'_>, state: &ManifestState) -> Result<()> {
         for (seq, op) in (batch.first_seq..).zip(batch.ops) {
             let op = op?;
             let Some(keyspace) = keyspace(state, op.keyspace)? else { continue };

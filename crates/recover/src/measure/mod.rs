@@ -3,8 +3,8 @@
 //! Owns no state: it reads metadata and counters, and opens a table only where a range cuts it.
 //! Never does: change the database.
 
-pub mod at_rest;
 pub mod stats_file;
+pub mod tables_at_rest;
 
 use crate::database::Database;
 use std::cmp::Ordering as KeyOrdering;
@@ -73,7 +73,7 @@ fn measured_use(tree: &Tree) -> String {
             let measured = work.notes.as_ref().and_then(|notes| notes.measured.as_ref());
             measured
                 .map(|of| of.measured.to_string())
-                .unwrap_or_else(|| windrow_plan::measured::Measured::default().to_string())
+                .unwrap_or_else(|| windrow_plan::use_measure::UseMeasure::default().to_string())
         }
         _ => String::new(),
     }

@@ -3,8 +3,8 @@
 //! Owns: the order in which its parts are made. Never does: replay a log, or write.
 
 use crate::database::{Database, DatabaseParts};
-use crate::found::Found;
-use crate::found::logs::check_files;
+use crate::discovery::FoundManifest;
+use crate::discovery::own_files::check_files;
 use crate::log::memtables::LogMemtables;
 use std::sync::Arc;
 use windrow_base::{
@@ -12,7 +12,7 @@ use windrow_base::{
 };
 use windrow_env::{Env, LogFile, Process};
 use windrow_plan::tree::Version;
-use windrow_plan::{Policy, Settings as PlanSettings};
+use windrow_plan::{PlanSettings, Policy};
 use windrow_read::budget::Budget;
 use windrow_read::cache::{BlockCache, Caches, ReadMemory, TableCache, TableLimits};
 use windrow_read::gaps::Gaps;
@@ -24,12 +24,12 @@ use windrow_read::read::view::ReadView;
 use windrow_skiplist::ChunkPool;
 use windrow_store::catalog::Catalog;
 use windrow_store::catalog::cleanup::Cleanup;
-use windrow_store::catalog::durable::DurableManifest;
+use windrow_store::catalog::durable_manifest::DurableManifest;
+use windrow_store::host::database_directory::DatabaseDirectory;
 use windrow_store::host::listing::Listing;
-use windrow_store::host::place::Place;
 use windrow_store::host::plan_sizes::plan_settings;
 use windrow_store::host::workers::Workers;
-use windrow_store::host::{Ground, Host};
+use windrow_store::host::{Host, HostSetup};
 use windrow_store::manifest::record::KeyspaceRecord;
 use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 use windrow_store::tree::{Tree, TreeParts};
@@ -54,15 +54,15 @@ impl<'a> Sharing<'a> {
 /// Builds the database around the folded manifest; it takes no writes yet.
 pub fn assemble(
     env: Env,
-    place: Arc<Place>,
+    place: Arc<DatabaseDirectory>,
     options: &Options,
     listing: &Listing,
-    found: Found,
+    found: FoundManifest,
     policy: &Policy,
     sharing: Sharing<'_>,
 ) -> Result<Arc<Database>> {
     let shares = Budget::split_for(&options.settings, policy.memtable_bytes_max());
-    let host = Host::new(Ground {
+    let host = Host::new(HostSetup {
         env,
         place,
         database_uid: found.database_uid,

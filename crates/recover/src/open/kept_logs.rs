@@ -19,14 +19,14 @@
 //! Owns: the choice of the logs that are kept, and their place. Never does: find a gap
 //! (`format/src/log`), or decide which records a log gives back (`replay.rs`).
 
-use crate::found::originals::{self, Originals};
+use crate::discovery::originals::{self, Originals};
 use crate::open::undo::MARGIN_BYTES;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windrow_base::{ErrorKind, FileNumber, Result};
 use windrow_env::Env;
 use windrow_format::names::{self, FileKind};
-use windrow_read::left_out::RecordsLeftOut;
+use windrow_read::records_left_out::RecordsLeftOut;
 use windrow_store::host::Host;
 use windrow_store::host::listing::Listing;
 

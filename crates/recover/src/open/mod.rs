@@ -21,16 +21,16 @@ pub mod start;
 pub mod undo;
 
 use crate::database::Database;
-use crate::found::logs::wal_header;
-use crate::found::remains::refuse_foreign;
-use crate::found::{check_no_remains, find_manifest, missing, refuse_newer};
-use crate::log::at_rest::{LogsAtRest, Purpose, Replayed};
+use crate::discovery::own_files::wal_header;
+use crate::discovery::remains::refuse_foreign;
+use crate::discovery::{check_no_remains, find_manifest, missing, refuse_newer};
+use crate::log::logs_at_rest::{LogsAtRest, Purpose, Replayed};
 use crate::log::memtables::LogMemtables;
 use crate::open::assemble::{Sharing, assemble, show};
 use crate::open::kept_logs::Keep;
 use crate::open::replay::Replay;
 use crate::open::start::start_writing;
-use crate::open::undo::Attempt;
+use crate::open::undo::OpenAttempt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, debug_invariant, unless_mutant};
@@ -41,9 +41,9 @@ use windrow_plan::Policy;
 use windrow_read::events::Event;
 use windrow_read::fork::refuse_forked;
 use windrow_read::options::Options;
+use windrow_store::host::database_directory::{DatabaseDirectory, enter};
 use windrow_store::host::listing::Listing;
-use windrow_store::host::place::{Place, enter};
-use windrow_store::manifest::folded::Folded;
+use windrow_store::manifest::folded_manifest::FoldedManifest;
 use windrow_store::manifest::state::ManifestState;
 
 /// A database that was opened, and the lock that keeps others out.
@@ -75,11 +75,11 @@ pub fn open(dir: &Path, options: Options) -> Result<Opened> {
     let found = find_manifest(env, dir, &listing, &options)?;
     let policy = Policy::parse(&settings.preset).map_err(|e| e.context("setting `preset`"))?;
     let manifest = found.manifest;
-    let place = Place::new(env, dir, &*lock);
+    let place = DatabaseDirectory::new(env, dir, &*lock);
     place.found(found.current.as_ref());
     let database =
         assemble(env.clone(), place, &options, &listing, found, &policy, Sharing::Nothing)?;
-    let attempt = Attempt::begin(&database, &database.catalog);
+    let attempt = OpenAttempt::begin(&database, &database.catalog);
     let replayed = recover(&database, &attempt, &listing, manifest, options.read_only)
         .map_err(|error| attempt.undo(&database, &listing, error))?;
     let is_begun = database.catalog.lock().log().is_some();
@@ -132,9 +132,9 @@ pub fn missing_or_remains(env: &Env, dir: &Path) -> Error {
 /// Replays the logs and, unless the open is read-only, begins to write.
 fn recover(
     database: &Arc<Database>,
-    attempt: &Attempt,
+    attempt: &OpenAttempt,
     listing: &Listing,
-    manifest: Option<Folded>,
+    manifest: Option<FoldedManifest>,
     read_only: bool,
 ) -> Result<Replayed> {
     if !read_only {
@@ -164,7 +164,7 @@ fn recover(
 fn replay_logs(
     database: &Arc<Database>,
     listing: &Listing,
-    manifest: Option<Folded>,
+    manifest: Option<FoldedManifest>,
     read_only: bool,
 ) -> Result<Replayed> {
     let state = database.catalog.state();
@@ -188,7 +188,7 @@ fn replay_logs(
 fn show_logs(
     database: &Database,
     state: &ManifestState,
-    manifest: Option<Folded>,
+    manifest: Option<FoldedManifest>,
     paths: &[(FileNumber, PathBuf)],
 ) -> Result<Replayed> {
     let purpose = Purpose::Open(manifest);

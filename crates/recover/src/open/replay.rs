@@ -5,12 +5,12 @@
 //! hold. A part of a batch is in force only when the whole open is.
 //!
 //! Owns: the memtables of an open for writing, and of a repair. Never does: judge a record
-//! (`log/at_rest.rs`).
+//! (`log/logs_at_rest.rs`).
 
 use crate::database::Database;
-use crate::log::at_rest::{LogsAtRest, Proof, Purpose, Replayed};
-use crate::log::chain::Batch;
+use crate::log::logs_at_rest::{LogsAtRest, Proof, Purpose, Replayed};
 use crate::log::memtables::keyspace;
+use crate::log::seq_chain::LogBatch;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use windrow_env::fs::is_out_of_descriptors;
 use windrow_plan::tree::{File, Version};
 use windrow_read::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
 use windrow_store::jobs::flush::Flushed;
-use windrow_store::manifest::folded::Folded;
+use windrow_store::manifest::folded_manifest::FoldedManifest;
 use windrow_store::manifest::state::ManifestState;
 use windrow_store::merge::filters::OutputFilters;
-use windrow_store::merge::raw::raw_tables;
+use windrow_store::merge::raw_tables::raw_tables;
 use windrow_store::tree::Tree;
 
 /// The result that repair has of the logs.
@@ -70,7 +70,7 @@ impl<'a> Replay<'a> {
     pub(crate) fn of_open(
         database: &'a Database,
         state: &'a ManifestState,
-        manifest: Option<Folded>,
+        manifest: Option<FoldedManifest>,
     ) -> Replay<'a> {
         Replay::new(database, state, Purpose::Open(manifest))
     }
@@ -154,7 +154,7 @@ impl<'a> Replay<'a> {
 }
 
 impl Tables<'_> {
-    fn take(&mut self, batch: Batch<'_>, is_behind_gap: bool) -> Result<()> {
+    fn take(&mut self, batch: LogBatch<'_>, is_behind_gap: bool) -> Result<()> {
         if is_behind_gap {
             self.put_away()?;
             self.gaps += 1;

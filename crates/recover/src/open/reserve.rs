@@ -11,8 +11,8 @@
 //! harmless. Never does: give it up under a running database, except where that is resumed
 //! (`resume.rs`).
 
-use crate::found::remains::remove_ours;
-use crate::open::undo::{Attempt, MARGIN_BYTES};
+use crate::discovery::remains::remove_ours;
+use crate::open::undo::{MARGIN_BYTES, OpenAttempt};
 use windrow_base::Result;
 use windrow_format::names;
 use windrow_store::host::Host;
@@ -23,7 +23,11 @@ use windrow_store::host::listing::Listing;
 ///
 /// # Errors
 /// `Io`.
-pub(super) fn release_if_short(host: &Host, attempt: &Attempt, listing: &Listing) -> Result<()> {
+pub(super) fn release_if_short(
+    host: &Host,
+    attempt: &OpenAttempt,
+    listing: &Listing,
+) -> Result<()> {
     if !listing.reserve {
         return Ok(());
     }

@@ -8,16 +8,16 @@
 //! [`Catalog::begin`]: windrow_store::catalog::Catalog::begin
 
 use crate::database::Database;
-use crate::found::remains::remove_orphans;
-use crate::found::traces;
-use crate::log::at_rest::Replayed;
+use crate::discovery::remains::remove_orphans;
+use crate::discovery::traces;
+use crate::log::logs_at_rest::Replayed;
 use crate::measure::stats_file;
 use std::sync::Arc;
 use windrow_base::{Result, check_invariant};
 use windrow_env::sync::atomic::Ordering;
 use windrow_store::host::listing::Listing;
-use windrow_store::jobs::Jobs;
-use windrow_store::jobs::for_reads;
+use windrow_store::jobs::JobContext;
+use windrow_store::jobs::read_triggered_merges;
 
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
@@ -77,7 +77,7 @@ fn start_timers(database: &Database) {
     let scheduler = Arc::downgrade(&database.scheduler);
     let look = move || {
         let Some(scheduler) = scheduler.upgrade() else { return false };
-        let Jobs { host, workers, .. } = &*scheduler.jobs;
+        let JobContext { host, workers, .. } = &*scheduler.jobs;
         let look = || scheduler.schedule_if_open() && host.watch_place().is_ok();
         workers.contain(look).unwrap_or(false)
     };
@@ -89,7 +89,7 @@ fn start_timers(database: &Database) {
         workers.contain(|| scheduler.schedule_for_reads());
         !workers.gate.is_closing()
     };
-    database.env.jobs.every(for_reads::LOOK_MS, Arc::new(look));
+    database.env.jobs.every(read_triggered_merges::LOOK_MS, Arc::new(look));
     let waiting = Arc::downgrade(&database.cleanup);
     let look = move || waiting.upgrade().is_some_and(|waiting| waiting.look_again());
     database.env.jobs.every(READERS_LOOK_MS, Arc::new(look));

@@ -10,11 +10,11 @@
 //! Owns: the removal of these files, and the estimate of the room. Never does: remove a file that
 //! was there before.
 
-use crate::found::read_current;
+use crate::discovery::read_current;
 use windrow_base::{Error, ErrorKind, FileNumber, debug_invariant};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::Ordering;
-use windrow_format::log::{LogKind, Reader};
+use windrow_format::log::{LogKind, LogReader};
 use windrow_format::names;
 use windrow_store::catalog::Catalog;
 use windrow_store::host::Host;
@@ -24,21 +24,21 @@ use windrow_store::host::listing::Listing;
 pub(crate) const MARGIN_BYTES: u64 = 1 << 20;
 
 /// An open in progress.
-pub struct Attempt {
+pub struct OpenAttempt {
     /// The first file number that it gives out.
     first: FileNumber,
     /// The first log that it replays; `None` after a clean close.
     log_number: Option<FileNumber>,
 }
 
-impl Attempt {
+impl OpenAttempt {
     /// Begins an attempt to write to a database that was found.
-    pub fn begin(host: &Host, catalog: &Catalog) -> Attempt {
+    pub fn begin(host: &Host, catalog: &Catalog) -> OpenAttempt {
         let catalog = catalog.lock();
         let state = catalog.state();
         let (first, known) = (host.next_file.load(Ordering::Relaxed), state.next_file);
         debug_invariant!(R8, known <= first, "file {first} is next, and {known} was before");
-        Attempt { first, log_number: state.clean_close.is_none().then_some(state.log_number) }
+        OpenAttempt { first, log_number: state.clean_close.is_none().then_some(state.log_number) }
     }
 
     /// Removes the files of a failed attempt. Adds the room that it lacked to the error.
@@ -104,7 +104,7 @@ impl Attempt {
 fn log_bytes(host: &Host, number: FileNumber) -> u64 {
     let path = host.dir.join(names::wal(number));
     let file = host.env.fs.open(&path, ReadOptions::default());
-    let Ok(mut reader) = file.and_then(|file| Reader::open(file, LogKind::Wal, None)) else {
+    let Ok(mut reader) = file.and_then(|file| LogReader::open(file, LogKind::Wal, None)) else {
         return 0;
     };
     while let Ok(Some(_)) = reader.next() {}

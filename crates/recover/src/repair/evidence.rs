@@ -7,15 +7,15 @@
 use super::findings::Findings;
 use super::identity::Identity;
 use super::site::Site;
-use crate::found::{Found, new_keyspace};
-use crate::log::at_rest::Proof;
+use crate::discovery::{FoundManifest, new_keyspace};
+use crate::log::logs_at_rest::Proof;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result};
 use windrow_env::fs::ReadOptions;
 use windrow_format::batch;
-use windrow_format::log::{Class, LogKind, Reader};
+use windrow_format::log::{Class, LogKind, LogReader};
 use windrow_format::table::{self, Expect, Properties, Table};
 use windrow_plan::tree::Version;
 use windrow_read::options::{KeyspaceOptions, KeyspaceSettings};
@@ -24,23 +24,26 @@ use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 
 /// The metadata that the files hold themselves.
 #[derive(Default)]
-pub(super) struct Evidence {
+pub(super) struct FileEvidence {
     /// The properties of each table; `None` where they cannot be read.
     pub(super) tables: BTreeMap<FileNumber, Option<Properties>>,
     /// The proof that a gap in the logs does not end them.
     pub(super) proof: Proof,
 }
 
-impl Evidence {
+impl FileEvidence {
     /// Looks at all tables and logs. Returns their metadata, and a state in which only the
     /// keyspaces are known: those that have a table, or an operation in a log.
     ///
     /// # Errors
     /// The error of opening a table, which may be whole. `InvalidArgument` for a comparator that is
     /// not registered.
-    pub(super) fn gather(site: &Site<'_>, findings: &mut Findings) -> Result<(Evidence, Found)> {
+    pub(super) fn gather(
+        site: &Site<'_>,
+        findings: &mut Findings,
+    ) -> Result<(FileEvidence, FoundManifest)> {
         findings.report.manifest_rebuilt = true;
-        let mut evidence = Evidence::default();
+        let mut evidence = FileEvidence::default();
         let mut state = ManifestState::default();
         let mut comparators: BTreeMap<KeyspaceId, String> = BTreeMap::new();
         let asked = site.options.default_keyspace.comparator.clone();
@@ -93,7 +96,7 @@ impl Evidence {
         }
         let database_uid = identity.uid;
         let (manifest, current, left_out) = (None, None, Vec::new());
-        Ok((evidence, Found { state, database_uid, manifest, current, left_out }))
+        Ok((evidence, FoundManifest { state, database_uid, manifest, current, left_out }))
     }
 
     /// Leaves out the tables that were made for another database. They are kept and reported.
@@ -125,7 +128,7 @@ impl Evidence {
         found: &mut BTreeSet<KeyspaceId>,
     ) -> Result<()> {
         let file = site.env.fs.open(&site.wal_path(number), ReadOptions::default())?;
-        let mut reader = Reader::open(file, LogKind::Wal, None)?;
+        let mut reader = LogReader::open(file, LogKind::Wal, None)?;
         while let Some(record) = reader.next()? {
             if record.durable_up_to > 0 {
                 self.proof.log = self.proof.log.max(number);

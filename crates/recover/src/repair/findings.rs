@@ -5,7 +5,7 @@
 
 use super::report::{DamagedLog, RepairReport};
 use super::site::Site;
-use crate::found::originals::Originals;
+use crate::discovery::originals::Originals;
 use windrow_base::{Error, FileNumber};
 use windrow_format::names;
 use windrow_plan::tree::File;

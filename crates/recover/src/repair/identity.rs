@@ -11,12 +11,12 @@
 //! Owns: that judgement. Never does: read an entry, or move a file.
 
 use super::site::Site;
-use crate::found::read_current;
+use crate::discovery::read_current;
 use std::collections::BTreeMap;
 use windrow_base::FileNumber;
 use windrow_env::fs::ReadOptions;
 use windrow_format::current::Current;
-use windrow_format::log::{LogKind, Reader};
+use windrow_format::log::{LogKind, LogReader};
 use windrow_format::names;
 use windrow_format::table::Properties;
 
@@ -65,7 +65,7 @@ fn is_known(site: &Site<'_>, current: &Current) -> bool {
     let (number, uid) = (current.manifest_number, current.manifest_uid);
     let open = |name: String, kind| {
         let file = site.env.fs.open(&site.dir.join(name), ReadOptions::default()).ok()?;
-        Some(Reader::open(file, kind, None).ok()?.header().clone())
+        Some(LogReader::open(file, kind, None).ok()?.header().clone())
     };
     open(names::manifest(number), LogKind::Manifest).is_some_and(|header| header.uid == uid)
         || site.listing.wals.iter().any(|&wal| {

@@ -56,14 +56,14 @@ impl Origin {
 }
 
 /// An entry of the current key.
-pub struct Entry {
+pub struct OriginEntry {
     pub trailer: u64,
     pub value: Slice,
     /// Its origin, by index.
     pub(crate) origin: usize,
 }
 
-impl Entry {
+impl OriginEntry {
     pub fn seq(&self) -> SeqNo {
         key::trailer_seq(self.trailer)
     }
@@ -80,7 +80,7 @@ impl Entry {
 
 /// Whether the older operands of an origin are contained in one that was taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Counted {
+enum OperandsCounted {
     No,
     Unknown,
     Yes,
@@ -97,7 +97,7 @@ struct Holds {
 /// The entries of one key, newest first, down to the first that ends a search.
 pub struct Lineage<'a> {
     pub key: &'a [u8],
-    pub entries: &'a [Entry],
+    pub entries: &'a [OriginEntry],
     pub(crate) origins: &'a [Origin],
     pub(crate) operator: Option<&'a dyn MergeOperator>,
 }
@@ -105,19 +105,19 @@ pub struct Lineage<'a> {
 impl<'a> Lineage<'a> {
     /// Returns the entries that count, newest first. The origins of entries that were left out
     /// although they may have counted go to `doubts`.
-    pub(crate) fn choose(&self, doubts: &mut BTreeSet<usize>) -> Vec<&'a Entry> {
-        let mut kept: Vec<&Entry> = Vec::new();
-        let mut counted: BTreeMap<usize, Counted> = BTreeMap::new();
+    pub(crate) fn choose(&self, doubts: &mut BTreeSet<usize>) -> Vec<&'a OriginEntry> {
+        let mut kept: Vec<&OriginEntry> = Vec::new();
+        let mut counted: BTreeMap<usize, OperandsCounted> = BTreeMap::new();
         let mut rest = self.entries;
         for group in self.entries.chunk_by(|a, b| a.seq() == b.seq()) {
             rest = &rest[group.len()..];
-            let in_taken = |e: &Entry| match e.ends_search() && self.is_log(e) {
+            let in_taken = |e: &OriginEntry| match e.ends_search() && self.is_log(e) {
                 // A merge would have applied an operand of a table to it.
-                true => Counted::No,
-                false => counted.get(&e.origin).copied().unwrap_or(Counted::No),
+                true => OperandsCounted::No,
+                false => counted.get(&e.origin).copied().unwrap_or(OperandsCounted::No),
             };
-            let open = || group.iter().filter(|e| in_taken(e) == Counted::No);
-            let newest = |e: &&Entry| self.origins[e.origin].age();
+            let open = || group.iter().filter(|e| in_taken(e) == OperandsCounted::No);
+            let newest = |e: &&OriginEntry| self.origins[e.origin].age();
             let end = open().filter(|e| e.ends_search()).max_by_key(newest);
             let table = open().filter(|e| !self.is_log(e)).max_by_key(newest);
             let raw = open().find(|e| self.is_log(e));
@@ -127,7 +127,7 @@ impl<'a> Lineage<'a> {
                 (None, raw, table) => table.or(raw),
             };
             let Some(chosen) = chosen else {
-                let unknown = group.iter().filter(|e| in_taken(e) == Counted::Unknown);
+                let unknown = group.iter().filter(|e| in_taken(e) == OperandsCounted::Unknown);
                 doubts.extend(unknown.map(|e| e.origin));
                 continue;
             };
@@ -140,12 +140,12 @@ impl<'a> Lineage<'a> {
         kept
     }
 
-    fn is_log(&self, entry: &Entry) -> bool {
+    fn is_log(&self, entry: &OriginEntry) -> bool {
         self.chain(entry).is_some()
     }
 
     /// The chain that an entry of a log belongs to.
-    fn chain(&self, entry: &Entry) -> Option<u32> {
+    fn chain(&self, entry: &OriginEntry) -> Option<u32> {
         match self.origins[entry.origin] {
             Origin::Log { chain } => Some(chain),
             Origin::Table { .. } => None,
@@ -153,36 +153,36 @@ impl<'a> Lineage<'a> {
     }
 
     /// Notes the origins whose operands a table's operand may contain.
-    fn take(&self, taken: &Entry, counted: &mut BTreeMap<usize, Counted>) {
+    fn take(&self, taken: &OriginEntry, counted: &mut BTreeMap<usize, OperandsCounted>) {
         let Origin::Table { made_of, whole, .. } = &self.origins[taken.origin] else { return };
         if counted.contains_key(&taken.origin) {
             return;
         }
         let own = self.entries.iter().rfind(|e| e.origin == taken.origin);
-        let span = own.map_or(0, Entry::seq)..=taken.seq();
+        let span = own.map_or(0, OriginEntry::seq)..=taken.seq();
         let mut holders: BTreeMap<usize, Holds> = BTreeMap::new();
         for entry in self.entries {
             let holds = holders.entry(entry.origin).or_default();
             holds.between |= span.contains(&entry.seq());
             holds.base |= entry.ends_search();
         }
-        counted.insert(taken.origin, Counted::No);
+        counted.insert(taken.origin, OperandsCounted::No);
         holders.remove(&taken.origin);
         for (origin, holds) in holders {
             let by_taken = match (&self.origins[origin], made_of) {
                 // Between the oldest and the newest entry that a table has of a key lies no entry
                 // of another table, unless that one is an input or an output of it. All operands of
                 // a log were looked at, down to the end.
-                _ if holds.between => Counted::Yes,
-                (Origin::Log { .. }, _) => Counted::Unknown,
+                _ if holds.between => OperandsCounted::Yes,
+                (Origin::Log { .. }, _) => OperandsCounted::Unknown,
                 (Origin::Table { number, .. }, Some(made_of)) => match made_of.contains(number) {
-                    true => Counted::Yes,
-                    false => Counted::No,
+                    true => OperandsCounted::Yes,
+                    false => OperandsCounted::No,
                 },
-                (Origin::Table { .. }, None) if holds.base && *whole => Counted::No,
-                (Origin::Table { .. }, None) => Counted::Unknown,
+                (Origin::Table { .. }, None) if holds.base && *whole => OperandsCounted::No,
+                (Origin::Table { .. }, None) => OperandsCounted::Unknown,
             };
-            if by_taken != Counted::No {
+            if by_taken != OperandsCounted::No {
                 let known = counted.entry(origin).or_insert(by_taken);
                 *known = by_taken.max(*known);
             }
@@ -192,7 +192,7 @@ impl<'a> Lineage<'a> {
     /// Whether a table's operand is the log's operand of its sequence number and some of those
     /// below it, combined. Nothing can be told across a gap: the missing operands may be in the
     /// table's operand as well.
-    fn explains(&self, raw: &Entry, below: &[Entry], table: &Entry) -> bool {
+    fn explains(&self, raw: &OriginEntry, below: &[OriginEntry], table: &OriginEntry) -> bool {
         let mut combined = raw.value.to_vec();
         let chain = self.chain(raw);
         for entry in below.iter().filter(|e| self.chain(e) == chain) {
@@ -229,19 +229,19 @@ mod tests {
     /// The counter that remains of entries (origin, kind, sequence number, number), and the origins
     /// in doubt.
     fn sum(origins: &[Origin], entries: &[(usize, Kind, SeqNo, i64)]) -> (i64, Vec<usize>) {
-        let entry = |&(origin, kind, seq, number): &(usize, Kind, SeqNo, i64)| Entry {
+        let entry = |&(origin, kind, seq, number): &(usize, Kind, SeqNo, i64)| OriginEntry {
             trailer: key::trailer(seq, kind),
             value: Slice::from(number.to_le_bytes().to_vec()),
             origin,
         };
-        let mut entries: Vec<Entry> = entries.iter().map(entry).collect();
+        let mut entries: Vec<OriginEntry> = entries.iter().map(entry).collect();
         entries.sort_by_key(|e| std::cmp::Reverse(e.trailer));
         let operator = built_in("add").unwrap();
         let operator = Some(operator.as_ref());
         let lineage = Lineage { key: b"k", entries: &entries, origins, operator };
         let mut doubts = BTreeSet::new();
         let kept = lineage.choose(&mut doubts);
-        let number = |e: &&Entry| i64::from_le_bytes(e.value.as_bytes().try_into().unwrap());
+        let number = |e: &&OriginEntry| i64::from_le_bytes(e.value.as_bytes().try_into().unwrap());
         let end = kept.iter().position(|e| e.ends_search()).map_or(kept.len(), |at| at + 1);
         (kept[..end].iter().map(number).sum(), doubts.into_iter().collect())
     }

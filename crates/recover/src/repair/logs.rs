@@ -6,12 +6,12 @@
 //! the difference, and the lost records remain unknown.
 //!
 //! Owns: the choice of the logs that are replayed, and the account of them. Never does: read a
-//! record itself (`log/at_rest.rs` does).
+//! record itself (`log/logs_at_rest.rs` does).
 
 use super::findings::Findings;
 use super::report::DamagedLog;
 use super::site::Site;
-use crate::found::originals;
+use crate::discovery::originals;
 use crate::open::replay::{Replay, Salvaged};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result};
 use windrow_env::ReadFile;
 use windrow_env::fs::ReadOptions;
-use windrow_format::log::{FILE_HEADER_BYTES, LogKind, Reader};
+use windrow_format::log::{FILE_HEADER_BYTES, LogKind, LogReader};
 use windrow_format::names;
-use windrow_read::left_out::RecordsLeftOut;
+use windrow_read::records_left_out::RecordsLeftOut;
 use windrow_store::manifest::state::{ManifestState, WalState};
 
 /// Bytes read at a time to see whether a file is blank.
@@ -108,7 +108,7 @@ fn was_never_begun(
     number: FileNumber,
     state: &ManifestState,
 ) -> bool {
-    let has_header = Reader::open(file.clone(), LogKind::Wal, None).is_ok();
+    let has_header = LogReader::open(file.clone(), LogKind::Wal, None).is_ok();
     match is_rebuilt {
         false => !has_header && !state.wals.contains_key(&number),
         // The list of logs is not known: a log has no records where those bytes are blank.

@@ -7,21 +7,21 @@ use super::evidence::look_at;
 use super::findings::Findings;
 use super::identity::Identity;
 use super::site::Site;
-use crate::found::logs::is_own;
-use crate::found::{Found, fold_manifest, read_current};
-use crate::log::file::is_log;
+use crate::discovery::own_files::is_own;
+use crate::discovery::{FoundManifest, fold_manifest, read_current};
+use crate::log::log_source::is_log;
 use windrow_base::{KeyspaceId, Result};
 use windrow_env::fs::ReadOptions;
-use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
-use windrow_store::manifest::folded::Folded;
-use windrow_store::manifest::record::Record;
+use windrow_format::log::{Class, Length, LogKind, LogReader, Mark};
+use windrow_store::manifest::folded_manifest::FoldedManifest;
+use windrow_store::manifest::record::ManifestRecord;
 use windrow_store::manifest::state::ManifestState;
 
 /// The state of the manifest in force: the one that CURRENT names, or, where CURRENT cannot be
 /// read, the newest. `None` if it is damaged or shorter than the logs remember it. A manifest that
 /// was cut short names files that are gone and misses others, and an older one even more so. The
 /// tables then give the better answer.
-pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Found>> {
+pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<FoundManifest>> {
     let newest = site.listing.manifests.last().copied();
     let (number, uid, known_uid) = match read_current(&site.env, site.dir) {
         Ok(current) => {
@@ -35,7 +35,7 @@ pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Fo
     let Some(number) = number else { return Ok(None) };
     let mut state = ManifestState::default();
     let order_of = |id: &str| site.options.components.key_order(id);
-    let fold = |record: &Record| state.apply(record, &order_of);
+    let fold = |record: &ManifestRecord| state.apply(record, &order_of);
     let folded = fold_manifest(&site.env, site.dir, number, uid, fold)
         .and_then(|folded| cross_check(site, &state, &folded));
     match folded {
@@ -45,7 +45,7 @@ pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Fo
                 Some(uid) => uid,
                 None => uid_of_tables(site, &state)?,
             };
-            Ok(Some(Found { state, database_uid, manifest, current, left_out }))
+            Ok(Some(FoundManifest { state, database_uid, manifest, current, left_out }))
         }
         Ok(()) => Ok(None),
         Err(error) if error.is_corruption() => {
@@ -75,11 +75,11 @@ fn uid_of_tables(site: &Site<'_>, state: &ManifestState) -> Result<u64> {
 }
 
 /// Checks the manifest against every log that can be read.
-fn cross_check(site: &Site<'_>, state: &ManifestState, manifest: &Folded) -> Result<()> {
+fn cross_check(site: &Site<'_>, state: &ManifestState, manifest: &FoldedManifest) -> Result<()> {
     for &number in &site.listing.wals {
         let path = site.wal_path(number);
         let file = site.env.fs.open(&path, ReadOptions::default())?;
-        let Ok(mut reader) = Reader::open(file, LogKind::Wal, None) else { continue };
+        let Ok(mut reader) = LogReader::open(file, LogKind::Wal, None) else { continue };
         let header = reader.header();
         let known = state.wals.get(&number);
         if !is_log(header, number, known)

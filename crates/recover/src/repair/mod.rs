@@ -10,7 +10,7 @@
 //! 3. Logs are replayed up to their first damage or gap (`logs.rs`). Without a manifest nothing
 //!    says which logs are needed, and one that power loss brought back may lie before a gap. There
 //!    the replay goes on behind the gap where there is proof that the missing records were durable
-//!    (`log/at_rest.rs`, `Proof`).
+//!    (`log/logs_at_rest.rs`, `Proof`).
 //! 4. Damaged files, and logs that were not taken over whole, are linked into `lost/`
 //!    (`originals.rs`).
 //! 5. A new manifest is written and put in force. Then the names that it does not have are removed.
@@ -45,12 +45,12 @@ mod trees;
 pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 
 use crate::close::close;
-use crate::found::refuse_newer;
-use crate::found::remains::refuse_foreign;
+use crate::discovery::refuse_newer;
+use crate::discovery::remains::refuse_foreign;
 use crate::open::assemble::{Sharing, assemble};
 use crate::open::replay::Replay;
 use crate::open::start::start_writing;
-use crate::repair::evidence::Evidence;
+use crate::repair::evidence::FileEvidence;
 use crate::repair::findings::Findings;
 use crate::repair::rebuild::Rebuild;
 use crate::repair::site::Site;
@@ -62,8 +62,8 @@ use windrow_format::names;
 use windrow_plan::Policy;
 use windrow_read::fork::refuse_forked;
 use windrow_read::options::Options;
+use windrow_store::host::database_directory::{DatabaseDirectory, enter};
 use windrow_store::host::listing::Listing;
-use windrow_store::host::place::{Place, enter};
 use windrow_store::host::readers::refuse_readers;
 
 /// Makes the database in `dir` openable again, from what can be read of it.
@@ -109,7 +109,7 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     }
     let lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
     refuse_readers(&env, dir)?;
-    let place = Place::new(&env, dir, &*lock);
+    let place = DatabaseDirectory::new(&env, dir, &*lock);
     let site = Site::new(env, dir, &options)?;
     let mut findings = Findings::default();
     run(&site, &mut findings, place)?;
@@ -121,11 +121,11 @@ fn no_database(dir: &Path) -> Error {
 }
 
 /// The steps of a repair, in their order.
-fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<Place>) -> Result<()> {
+fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<DatabaseDirectory>) -> Result<()> {
     let (evidence, mut found) = match manifest::best(site, findings)? {
         Some(found) => (None, found),
         None => {
-            let (evidence, found) = Evidence::gather(site, findings)?;
+            let (evidence, found) = FileEvidence::gather(site, findings)?;
             (Some(evidence), found)
         }
     };
@@ -138,7 +138,7 @@ fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<Place>) -> Result<()
     let next = found.state.next_file.max(site.number_max + 1);
     found.state.next_file = next + 1;
     if !site.is_begun {
-        crate::found::traces::leave(&site.env, site.dir, next)?;
+        crate::discovery::traces::leave(&site.env, site.dir, next)?;
     }
     let policy = Policy::parse(&site.options.settings.preset)?;
     let database = assemble(

@@ -11,7 +11,7 @@
 //! Owns: that merge. Never does: delete a file, or decide which keyspaces there are (`evidence.rs`
 //! does).
 
-use super::evidence::Evidence;
+use super::evidence::FileEvidence;
 use super::findings::Findings;
 use super::logs::{is_blank, replay};
 use super::report::DamagedTable;
@@ -19,9 +19,9 @@ use super::salvage::{Damaged, salvage};
 use super::site::Site;
 use super::trees::apply;
 use crate::database::Database;
-use crate::log::at_rest::Replayed;
+use crate::log::logs_at_rest::Replayed;
 use crate::open::replay::Replay;
-use crate::repair::lineage::{Entry, Lineage, Origin};
+use crate::repair::lineage::{Lineage, Origin, OriginEntry};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, SeqNo, key};
@@ -29,11 +29,11 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::names;
 use windrow_plan::tree::{Edit, File, Part};
 use windrow_read::read::level_iter::LevelIter;
-use windrow_read::read::merge_iter::{MergeIter, Source};
+use windrow_read::read::merge_iter::{MergeIter, MergeSource};
 use windrow_read::read::table_iter::TableIterOptions;
-use windrow_read::read::view::{ReadFile, SortedRun};
-use windrow_store::merge::dropping::Sink;
-use windrow_store::merge::raw::{describe, newest_tombstones, outputs};
+use windrow_read::read::view::{SortedRun, VersionFile};
+use windrow_store::merge::dropper::Sink;
+use windrow_store::merge::raw_tables::{describe, newest_tombstones, outputs};
 use windrow_store::tree::Tree;
 
 /// A table that is merged: of the database, of the entries saved from a table, or of a log.
@@ -46,7 +46,7 @@ struct Gathered {
 pub(super) struct Rebuild<'a> {
     pub(super) site: &'a Site<'a>,
     pub(super) findings: &'a mut Findings,
-    pub(super) evidence: Evidence,
+    pub(super) evidence: FileEvidence,
     pub(super) database: &'a Arc<Database>,
 }
 
@@ -141,9 +141,9 @@ impl Rebuild<'_> {
                 made_of.push((file.clone(), *number));
             }
             let run =
-                Arc::new(SortedRun::new(1, vec![ReadFile { file, table }], &tree.reads.order));
+                Arc::new(SortedRun::new(1, vec![VersionFile { file, table }], &tree.reads.order));
             let options = TableIterOptions::sequential(256 << 10);
-            sources.push(Source::Level(LevelIter::new(run, tree.reads.clone(), options)));
+            sources.push(MergeSource::Level(LevelIter::new(run, tree.reads.clone(), options)));
             origins.push(origin);
         }
         let mut iter = MergeIter::new(sources, tree.reads.order.clone(), database.env.fs.clone());
@@ -219,14 +219,19 @@ impl Rebuild<'_> {
 
 /// Reads the entries of the current key, down to the first that ends a search (and others of its
 /// sequence number).
-fn read_key(iter: &mut MergeIter, tree: &Tree, key: &[u8], entries: &mut Vec<Entry>) -> Result<()> {
+fn read_key(
+    iter: &mut MergeIter,
+    tree: &Tree,
+    key: &[u8],
+    entries: &mut Vec<OriginEntry>,
+) -> Result<()> {
     entries.clear();
     let mut end: SeqNo = 0;
     while iter.valid() && tree.reads.order.equal(iter.user_key(), key) {
         let (trailer, origin) = (iter.trailer(), iter.source_index());
         let seq = key::trailer_seq(trailer);
         if end <= seq {
-            let entry = Entry { trailer, value: iter.value_slice(), origin };
+            let entry = OriginEntry { trailer, value: iter.value_slice(), origin };
             if entry.ends_search() {
                 end = seq;
             }

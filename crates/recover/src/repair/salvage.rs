@@ -19,8 +19,8 @@ use windrow_format::table::{self, BlockHandle, BlockKind, Properties, Remains};
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::tree::File;
 use windrow_store::host::Host;
-use windrow_store::merge::dropping::Sink;
-use windrow_store::merge::raw::{describe, newest_tombstones, outputs};
+use windrow_store::merge::dropper::Sink;
+use windrow_store::merge::raw_tables::{describe, newest_tombstones, outputs};
 use windrow_store::tree::Tree;
 
 /// The facts about a damaged table that are known before it is read.

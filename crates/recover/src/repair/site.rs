@@ -3,7 +3,7 @@
 //! Owns: these, as they were when the repair began. Never does: change, or judge, more than one
 //! file at a time.
 
-use crate::found::traces;
+use crate::discovery::traces;
 use std::path::{Path, PathBuf};
 use windrow_base::{Error, FileNumber, Result};
 use windrow_env::Env;

@@ -8,7 +8,7 @@ use super::findings::Findings;
 use super::salvage::{Damaged, salvage};
 use super::site::Site;
 use crate::database::Database;
-use crate::found::originals;
+use crate::discovery::originals;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_format::names;

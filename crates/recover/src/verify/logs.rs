@@ -2,30 +2,30 @@
 //! records may be in no table yet.
 //!
 //! In a log that is being written the published part is read; in one that another process writes,
-//! the whole records (`log/tail.rs`).
+//! the whole records (`log/growing_log.rs`).
 //!
 //! Owns: the walk over them. Never does: replay, or judge what a torn end means (that is the
 //! reader's and recovery's).
 
 use super::report::VerifyReport;
 use crate::database::Database;
-use crate::found::manifest_tail::read_records;
-use crate::found::read_current;
-use crate::log::chain::{Chain, Entry};
-use crate::log::file::LogFile;
-use crate::log::tail::{Tail, Took};
+use crate::discovery::manifest_tail::read_records;
+use crate::discovery::read_current;
+use crate::log::growing_log::{GrowingLog, Took};
+use crate::log::log_source::LogSource;
+use crate::log::seq_chain::{LogEntry, SeqChain};
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_env::ReadFile;
 use windrow_env::fs::{ReadOptions, is_not_found};
-use windrow_format::log::{FILE_HEADER_BYTES, LogKind, Reader, Record as LogRecord};
+use windrow_format::log::{FILE_HEADER_BYTES, LogKind, LogReader, LogRecord};
 use windrow_format::names;
-use windrow_store::manifest::record::Record;
+use windrow_store::manifest::record::ManifestRecord;
 use windrow_store::write::wal::Wal;
 
 /// A log that is read.
 struct Segment {
-    file: LogFile,
+    file: LogSource,
     /// The end of the written part; `None`: as the file shows it.
     end: Option<u64>,
 }
@@ -48,10 +48,10 @@ pub(super) fn verify_manifest(database: &Database, report: &mut VerifyReport) {
         Err(error) => return report.problems.push(error),
     };
     let read = || -> Result<u64> {
-        let mut reader = Reader::open(file, LogKind::Manifest, None)?;
+        let mut reader = LogReader::open(file, LogKind::Manifest, None)?;
         let mut records = 0;
         while let Some(record) = reader.next()? {
-            Record::decode(record.payload).map_err(|e| e.with_offset(record.offset))?;
+            ManifestRecord::decode(record.payload).map_err(|e| e.with_offset(record.offset))?;
             records += 1;
         }
         Ok(records)
@@ -117,7 +117,7 @@ pub(super) fn verify_logs(
 
 /// The logs that are written, or where none is, the logs that the manifest knows.
 fn segments(database: &Database) -> Vec<Segment> {
-    let of = |number, uid| LogFile::of_uid(&database.dir, number, uid);
+    let of = |number, uid| LogSource::of_uid(&database.dir, number, uid);
     let catalog = database.catalog.lock();
     if catalog.log().is_none() {
         let known = catalog.state().wals.iter();
@@ -140,7 +140,7 @@ fn is_needed(database: &Database, sought: &Segment) -> bool {
 
 fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyReport) -> Result<()> {
     let mut reader = segment.file.reader(file)?;
-    let mut chain = Chain::default();
+    let mut chain = SeqChain::default();
     // The part behind the end is being written.
     while segment.end.is_none_or(|end| reader.valid_bytes() < end) {
         let Some(record) = reader.next()? else { break };
@@ -165,17 +165,17 @@ fn verify_live_log(
     report: &mut VerifyReport,
 ) -> Result<()> {
     let open = || segment.file.open(&*database.env.fs);
-    let mut tail = Tail { open: &open, at: 0 };
-    let mut chain = Chain::default();
+    let mut tail = GrowingLog { open: &open, at: 0 };
+    let mut chain = SeqChain::default();
     let read = tail.read_promised(|record| count(&mut chain, record, report).map(|()| Took::It));
     report.log_bytes += tail.at.max(FILE_HEADER_BYTES as u64);
     read.map(drop)
 }
 
 /// Checks a record of a log, and counts what is in it.
-fn count(chain: &mut Chain, record: &LogRecord<'_>, report: &mut VerifyReport) -> Result<()> {
+fn count(chain: &mut SeqChain, record: &LogRecord<'_>, report: &mut VerifyReport) -> Result<()> {
     match chain.entry(record)? {
-        Entry::Batch(batch) => {
+        LogEntry::Batch(batch) => {
             let next_seq = batch.next_seq();
             for op in batch.ops {
                 op?;
@@ -185,8 +185,8 @@ fn count(chain: &mut Chain, record: &LogRecord<'_>, report: &mut VerifyReport) -
             chain.go_on_at(next_seq);
             Ok(())
         }
-        Entry::Mark(_) => Ok(()),
-        Entry::Gap { batch, .. } => Err(Error::corruption(format!(
+        LogEntry::Mark(_) => Ok(()),
+        LogEntry::Gap { batch, .. } => Err(Error::corruption(format!(
             "a batch begins with sequence number {} behind one that ends before it",
             batch.first_seq
         ))),

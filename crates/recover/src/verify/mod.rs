@@ -16,9 +16,9 @@ use windrow_base::{Error, Result, unless_mutant};
 use windrow_env::fs::ReadOptions;
 use windrow_format::table::{self, Expect};
 use windrow_read::read::level_iter::LevelIter;
-use windrow_read::read::merge_iter::{MergeIter, Source};
+use windrow_read::read::merge_iter::{MergeIter, MergeSource};
 use windrow_read::read::table_iter::TableIterOptions;
-use windrow_read::read::view::{ReadFile, SortedRun};
+use windrow_read::read::view::{SortedRun, VersionFile};
 use windrow_store::tree::Tree;
 
 /// Bytes that verify reads at a time.
@@ -60,7 +60,7 @@ pub fn verify(
 }
 
 /// Checks one table: its bytes, then its entries against the manifest.
-fn check_table(database: &Database, tree: &Tree, file: &ReadFile) -> Result<u64> {
+fn check_table(database: &Database, tree: &Tree, file: &VersionFile) -> Result<u64> {
     let path = file.table.path();
     let named = |e: Error| e.with_file(path.display().to_string());
     let read = ReadOptions { direct: database.settings.direct_io };
@@ -71,11 +71,11 @@ fn check_table(database: &Database, tree: &Tree, file: &ReadFile) -> Result<u64>
     check_entries(database, tree, file).map_err(named)
 }
 
-fn check_entries(database: &Database, tree: &Tree, file: &ReadFile) -> Result<u64> {
+fn check_entries(database: &Database, tree: &Tree, file: &VersionFile) -> Result<u64> {
     let meta = &file.file;
     let run = Arc::new(SortedRun::new(0, vec![file.clone()], &tree.reads.order));
     let options = TableIterOptions::sequential(READAHEAD_BYTES);
-    let source = Source::Level(LevelIter::new(run, tree.reads.clone(), options));
+    let source = MergeSource::Level(LevelIter::new(run, tree.reads.clone(), options));
     let mut iter = MergeIter::new(vec![source], tree.reads.order.clone(), database.env.fs.clone());
     let mut entries = 0;
     let mut last: Vec<u8> = Vec::new();

@@ -3,7 +3,7 @@
 //! Owns: the type, and which problems are damage. Never does: look for any.
 
 use windrow_base::{Error, ErrorKind, Result};
-use windrow_read::left_out::RecordsLeftOut;
+use windrow_read::records_left_out::RecordsLeftOut;
 
 /// The report of a verification.
 ///

@@ -199,7 +199,7 @@ enum Overflow {
 
 /// A field: its width, whether it has a sign, and its first bit.
 #[derive(Clone, Copy)]
-struct Field {
+struct BitField {
     bits: u32,
     is_signed: bool,
     offset: u64,
@@ -212,8 +212,8 @@ enum Step {
     Add(i64),
 }
 
-impl Field {
-    fn of(kind: &[u8], place: &[u8]) -> Outcome<Field> {
+impl BitField {
+    fn of(kind: &[u8], place: &[u8]) -> Outcome<BitField> {
         let invalid = || {
             fail(
                 "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
@@ -239,7 +239,7 @@ impl Field {
         let step = if is_counted { bits as u64 } else { 1 };
         let offset = place.and_then(|place| place.checked_mul(step));
         match offset.filter(|offset| offset + bits as u64 <= BITS_MAX) {
-            Some(offset) => Ok(Field { bits: bits as u32, is_signed, offset }),
+            Some(offset) => Ok(BitField { bits: bits as u32, is_signed, offset }),
             None => fail(out_of_range),
         }
     }
@@ -283,7 +283,7 @@ impl Field {
 }
 
 /// Reads the steps of a `BITFIELD`, each with its treatment of an overflow.
-fn steps(call: &Call<'_, '_>, only_reads: bool) -> Outcome<Vec<(Field, Step, Overflow)>> {
+fn steps(call: &Call<'_, '_>, only_reads: bool) -> Outcome<Vec<(BitField, Step, Overflow)>> {
     let mut overflow = Overflow::Wrap;
     let mut steps = Vec::new();
     let mut at = 2;
@@ -304,7 +304,7 @@ fn steps(call: &Call<'_, '_>, only_reads: bool) -> Outcome<Vec<(Field, Step, Ove
             word if is(word, "INCRBY") => Step::Add,
             _ => return fail(SYNTAX),
         };
-        let field = Field::of(call.arg(at + 1)?, call.arg(at + 2)?)?;
+        let field = BitField::of(call.arg(at + 1)?, call.arg(at + 2)?)?;
         let is_get = is(word, "GET");
         if only_reads && !is_get {
             return fail("ERR BITFIELD_RO only supports the GET subcommand");

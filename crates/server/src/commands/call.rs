@@ -8,7 +8,7 @@ use crate::data::view::View;
 use crate::fault::{NOT_FLOAT, NOT_INTEGER, Outcome, SYNTAX, WRONG_TYPE, fail};
 use crate::protocol::Reply;
 use crate::protocol::number::{parse_f64, parse_i64};
-use crate::shared::Shared;
+use crate::server_parts::ServerParts;
 
 /// A command under way.
 pub(crate) struct Call<'c, 'v> {
@@ -16,7 +16,7 @@ pub(crate) struct Call<'c, 'v> {
     pub(crate) args: &'c [&'c [u8]],
     pub(crate) view: View<'v>,
     pub(crate) client: &'c mut Client,
-    pub(crate) shared: &'c Shared,
+    pub(crate) shared: &'c ServerParts,
     pub(crate) out: &'c mut Reply,
 }
 

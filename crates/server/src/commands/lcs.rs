@@ -20,16 +20,16 @@ struct Match {
 }
 
 #[derive(Default)]
-struct Options {
+struct LcsOptions {
     len: bool,
     idx: bool,
     with_len: bool,
     len_min: usize,
 }
 
-impl Options {
-    fn of(args: &[&[u8]]) -> Outcome<Options> {
-        let mut options = Options::default();
+impl LcsOptions {
+    fn of(args: &[&[u8]]) -> Outcome<LcsOptions> {
+        let mut options = LcsOptions::default();
         let mut rest = args;
         while let [word, others @ ..] = rest {
             rest = others;
@@ -53,7 +53,7 @@ impl Options {
 }
 
 fn lcs(call: &mut Call<'_, '_>) -> Outcome {
-    let options = Options::of(&call.args[3..])?;
+    let options = LcsOptions::of(&call.args[3..])?;
     let string = |key: &[u8]| {
         call.view.string(key).map(|string| string.map(|s| s.to_vec()).unwrap_or_default()).map_err(
             |fault| match fault.0 == WRONG_TYPE {

@@ -23,7 +23,7 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 #[derive(Default)]
-struct Options<'c> {
+struct SortOptions<'c> {
     by: Option<&'c [u8]>,
     gets: Vec<&'c [u8]>,
     skipped: i64,
@@ -33,9 +33,9 @@ struct Options<'c> {
     target: Option<&'c [u8]>,
 }
 
-impl<'c> Options<'c> {
-    fn of(call: &Call<'c, '_>, only_reads: bool) -> Outcome<Options<'c>> {
-        let mut options = Options::default();
+impl<'c> SortOptions<'c> {
+    fn of(call: &Call<'c, '_>, only_reads: bool) -> Outcome<SortOptions<'c>> {
+        let mut options = SortOptions::default();
         let mut at = 2;
         while let Some(word) = call.args.get(at) {
             match word {
@@ -140,7 +140,7 @@ enum Weight {
     Text(Option<Vec<u8>>),
 }
 
-fn weight(view: &View<'_>, options: &Options<'_>, element: &[u8]) -> Outcome<Weight> {
+fn weight(view: &View<'_>, options: &SortOptions<'_>, element: &[u8]) -> Outcome<Weight> {
     let text = match options.by {
         Some(by) => named(view, by, element)?,
         None => Some(element.to_vec()),
@@ -163,7 +163,7 @@ fn compare(a: &(Weight, Vec<u8>), b: &(Weight, Vec<u8>)) -> Ordering {
 }
 
 fn sort(call: &mut Call<'_, '_>, only_reads: bool) -> Outcome {
-    let options = Options::of(call, only_reads)?;
+    let options = SortOptions::of(call, only_reads)?;
     let is_backwards = options.is_unsorted() && options.is_descending;
     let (kind, mut sorted) = elements(&call.view, call.key(), is_backwards)?;
     // A set has no order of its own that a list could keep.

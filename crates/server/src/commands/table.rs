@@ -4,9 +4,9 @@
 
 use super::command::{ADMIN, Command, NO_AUTH, READ, SLOW, WRITE};
 use super::{
-    bits, blocking, connection, dump, expiry, hashes, keys, lcs, lists, own, publish, scans,
+    bits, blocking, connection, dump, expiry, hashes, keys, lcs, lists, publish, scans,
     score_ranges, score_sums, server, sets, sort, sorted_sets, stream_groups, stream_info, streams,
-    strings, transactions,
+    strings, transactions, windrow_commands,
 };
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ const PARTS: &[&[Command]] = &[
     keys::COMMANDS,
     lcs::COMMANDS,
     lists::COMMANDS,
-    own::COMMANDS,
+    windrow_commands::COMMANDS,
     publish::COMMANDS,
     scans::COMMANDS,
     score_ranges::COMMANDS,

@@ -16,10 +16,10 @@ const BYTES_MAX: usize = 8 << 20;
 
 /// The places of all scans that are under way.
 #[derive(Debug)]
-pub(crate) struct Positions(Mutex<Inner>);
+pub(crate) struct Positions(Mutex<PositionsInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct PositionsInner {
     next: u64,
     /// The places by number, and so by age.
     places: BTreeMap<u64, Place>,
@@ -40,7 +40,7 @@ impl Positions {
     pub(crate) fn new() -> Positions {
         let first = RandomState::new().hash_one(0) >> 16 | 1;
         let places = BTreeMap::new();
-        Positions(Mutex::new(Inner { next: first, places, bytes: 0 }))
+        Positions(Mutex::new(PositionsInner { next: first, places, bytes: 0 }))
     }
 
     /// Returns the key after which the scan `number` goes on; `None` for an unknown number.
@@ -68,7 +68,7 @@ impl Positions {
     }
 }
 
-impl Inner {
+impl PositionsInner {
     fn forget(&mut self, number: u64) {
         if let Some(place) = self.places.remove(&number) {
             self.bytes -= place.after.len();

@@ -3,7 +3,7 @@
 //! Owns: both as one sequence, from either end. Never does: see rows that are staged later.
 
 use super::space::Space;
-use super::staged::Staged;
+use super::staged_writes::StagedWrites;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use windrow::{Iter, Keyspace, Result, Slice};
@@ -28,7 +28,7 @@ impl Rows {
         keyspace: &Keyspace,
         space: Space,
         (from, to): (Bound<Vec<u8>>, Bound<Vec<u8>>),
-        layers: &[&Staged],
+        layers: &[&StagedWrites],
     ) -> Rows {
         let mut over = std::collections::BTreeMap::new();
         let mut gone = Vec::new();
@@ -86,24 +86,24 @@ impl Rows {
 
 /// The row that comes next of two, and whether both have the same key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextRow {
     Database,
     Staged,
     Both,
 }
 
-fn next_of(database: Option<&Item>, staged: Option<&Vec<u8>>, is_front: bool) -> Option<Next> {
+fn next_of(database: Option<&Item>, staged: Option<&Vec<u8>>, is_front: bool) -> Option<NextRow> {
     let order = match (database, staged) {
         (None, None) => return None,
-        (Some(_), None) | (Some(Err(_)), _) => return Some(Next::Database),
-        (None, Some(_)) => return Some(Next::Staged),
+        (Some(_), None) | (Some(Err(_)), _) => return Some(NextRow::Database),
+        (None, Some(_)) => return Some(NextRow::Staged),
         (Some(Ok((key, _))), Some(staged)) => (**key).cmp(&staged[..]),
     };
     let order = if is_front { order } else { order.reverse() };
     Some(match order {
-        std::cmp::Ordering::Less => Next::Database,
-        std::cmp::Ordering::Equal => Next::Both,
-        std::cmp::Ordering::Greater => Next::Staged,
+        std::cmp::Ordering::Less => NextRow::Database,
+        std::cmp::Ordering::Equal => NextRow::Both,
+        std::cmp::Ordering::Greater => NextRow::Staged,
     })
 }
 
@@ -117,9 +117,9 @@ impl Iterator for Rows {
         loop {
             let staged = self.staged.front().map(|(key, _)| key.clone());
             match next_of(self.look_front(), staged.as_ref(), true)? {
-                Next::Database => return self.front.take(),
+                NextRow::Database => return self.front.take(),
                 next => {
-                    if next == Next::Both {
+                    if next == NextRow::Both {
                         self.front = None;
                     }
                     if let Some((key, Some(value))) = self.staged.pop_front() {
@@ -139,9 +139,9 @@ impl DoubleEndedIterator for Rows {
         loop {
             let staged = self.staged.back().map(|(key, _)| key.clone());
             match next_of(self.look_back(), staged.as_ref(), false)? {
-                Next::Database => return self.back.take(),
+                NextRow::Database => return self.back.take(),
                 next => {
-                    if next == Next::Both {
+                    if next == NextRow::Both {
                         self.back = None;
                     }
                     if let Some((key, Some(value))) = self.staged.pop_back() {
@@ -172,7 +172,7 @@ mod tests {
             keyspace.put(key, "db").unwrap();
             model.insert(key.to_owned(), "db".to_owned());
         }
-        let (mut first, mut second) = (Staged::default(), Staged::default());
+        let (mut first, mut second) = (StagedWrites::default(), StagedWrites::default());
         for (layer, key) in [(&mut first, "a2"), (&mut second, "b3")] {
             layer.put(Space::Sets, key.as_bytes(), b"staged", None);
             model.insert(key.to_owned(), "staged".to_owned());

@@ -5,9 +5,9 @@
 
 use super::key_locks::KeyLocks;
 use super::space::Spaces;
-use super::staged::Staged;
-use super::waiting::{Served, Waiting};
-use super::watched::Watched;
+use super::staged_writes::StagedWrites;
+use super::waiting_clients::{Served, WaitingClients};
+use super::watched_keys::WatchedKeys;
 use windrow::{Batch, Db, Result, WriteSync};
 
 /// The database, and all that commands share of it.
@@ -16,8 +16,8 @@ pub(crate) struct Store {
     pub(crate) db: Db,
     pub(crate) spaces: Spaces,
     pub(crate) locks: KeyLocks,
-    pub(crate) watched: Watched,
-    pub(crate) waiting: Waiting,
+    pub(crate) watched: WatchedKeys,
+    pub(crate) waiting: WaitingClients,
     /// The bytes that one command may gather, and write: as many as the engine takes in a batch.
     pub(crate) command_bytes_max: usize,
 }
@@ -34,8 +34,8 @@ impl Store {
             spaces: Spaces::of(&db)?,
             db,
             locks: KeyLocks::new(),
-            watched: Watched::default(),
-            waiting: Waiting::default(),
+            watched: WatchedKeys::default(),
+            waiting: WaitingClients::default(),
         })
     }
 
@@ -57,7 +57,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of a write.
-    pub(crate) fn write(&self, staged: &mut Staged, batch: &mut Batch) -> Result<()> {
+    pub(crate) fn write(&self, staged: &mut StagedWrites, batch: &mut Batch) -> Result<()> {
         if staged.is_empty() {
             return Ok(());
         }

@@ -8,7 +8,7 @@
 use super::element;
 use super::rows::Rows;
 use super::space::Space;
-use super::staged::Staged;
+use super::staged_writes::StagedWrites;
 use super::store::Store;
 use crate::clock;
 use std::cell::Cell;
@@ -19,8 +19,8 @@ use windrow::{Error, KEY_BYTES_MAX, Result, Slice};
 pub(crate) struct View<'a> {
     pub(crate) store: &'a Store,
     /// Rows that the commands before it have staged.
-    before: &'a Staged,
-    own: Staged,
+    before: &'a StagedWrites,
+    own: StagedWrites,
     /// Keys of lists, sorted sets and streams that have something for waiting clients.
     fresh: Vec<Vec<u8>>,
     /// The moment by which deadlines are judged.
@@ -34,18 +34,18 @@ pub(crate) struct View<'a> {
 /// Rows that a command wrote.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    pub(crate) staged: Staged,
+    pub(crate) staged: StagedWrites,
     /// Keys whose waiting clients must be woken, once all of it can be read.
     pub(crate) fresh: Vec<Vec<u8>>,
 }
 
 impl<'a> View<'a> {
     /// Makes the view of a command after those that have staged `before`.
-    pub(crate) fn new(store: &'a Store, before: &'a Staged) -> View<'a> {
+    pub(crate) fn new(store: &'a Store, before: &'a StagedWrites) -> View<'a> {
         View {
             store,
             before,
-            own: Staged::default(),
+            own: StagedWrites::default(),
             fresh: Vec::new(),
             now_ms: clock::wall_ms(),
             is_within: false,

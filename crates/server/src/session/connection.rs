@@ -2,11 +2,11 @@
 //!
 //! Owns: the times of its reads and writes, its waits, and its memory. Never does: run a command.
 
-use super::dispatch::{Server, Session};
-use super::execute::Group;
+use super::dispatch::{Session, SessionServer};
+use super::execute::CommandGroup;
 use crate::channels::{Inbox, Message};
 use crate::client::Blocked;
-use crate::data::waiting::Ticket;
+use crate::data::waiting_clients::Ticket;
 use crate::durability::Syncer;
 use crate::peer::Peer;
 use crate::protocol::{Dialect, Limits, Parsed, Reply, RequestParser};
@@ -34,7 +34,7 @@ const SEND_TIME_MAX: Duration = Duration::from_secs(60);
 const SERVED_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// The next step of a connection.
-enum Next {
+enum NextStep {
     /// Waits for more bytes.
     Read,
     /// Goes on with the bytes that have arrived.
@@ -63,7 +63,7 @@ pub(crate) struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn new(
-        server: Arc<Server>,
+        server: Arc<SessionServer>,
         syncer: Arc<Syncer>,
         stopped: watch::Receiver<bool>,
         (stream, peer): (S, Arc<Peer>),
@@ -124,9 +124,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.count();
             self.send().await?;
             match next {
-                Next::Read => break,
-                Next::Run => {}
-                Next::Wait(args) => self.wait(&args).await?,
+                NextStep::Read => break,
+                NextStep::Run => {}
+                NextStep::Wait(args) => self.wait(&args).await?,
             }
         }
         self.input.drain(..self.done);
@@ -140,13 +140,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Runs requests that have arrived, up to one that waits, or until the replies have
     /// [`SEND_BYTES`]. Then it writes all their staged rows.
-    fn run_arrived(&mut self) -> Next {
+    fn run_arrived(&mut self) -> NextStep {
         let server = Arc::clone(&self.session.server);
-        let mut group = Group::new(&server.shared);
-        let mut next = Next::Read;
+        let mut group = CommandGroup::new(&server.shared);
+        let mut next = NextStep::Read;
         while !self.session.client.is_leaving {
             if self.out.len() >= SEND_BYTES {
-                next = Next::Run;
+                next = NextStep::Run;
                 break;
             }
             let limits = self.limits();
@@ -165,7 +165,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.parser.reset();
                     self.done += bytes;
                     if let Some(args) = args {
-                        next = Next::Wait(args);
+                        next = NextStep::Wait(args);
                         break;
                     }
                 }

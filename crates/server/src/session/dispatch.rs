@@ -3,7 +3,7 @@
 //! Owns: which request is run, queued or refused, and which reply is dropped; the commands that
 //! steer the session itself. Never does: read or write a socket.
 
-use super::execute::{self, Group, Reached};
+use super::execute::{self, CommandGroup, Reached};
 use crate::channels::{Inbox, NameKind};
 use crate::client::{Client, NAME_EXTRA_BYTES, Queue, Replies};
 use crate::commands::call::is;
@@ -17,7 +17,7 @@ use crate::fault::{Fault, Outcome, fail};
 use crate::peer::Peer;
 use crate::protocol::number::parse_i64;
 use crate::protocol::{Dialect, Reply};
-use crate::shared::Shared;
+use crate::server_parts::ServerParts;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -26,14 +26,14 @@ const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// The server, for its sessions.
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) shared: Shared,
+pub(crate) struct SessionServer {
+    pub(crate) shared: ServerParts,
     pub(crate) table: Table,
 }
 
 /// One client's session.
 pub(crate) struct Session {
-    pub(crate) server: Arc<Server>,
+    pub(crate) server: Arc<SessionServer>,
     pub(crate) client: Client,
     /// Whether something was written since [`Session::take_written`].
     has_written: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Makes the session of a client that has just connected; its messages come from the inbox.
-    pub(crate) fn new(server: Arc<Server>, peer: Arc<Peer>) -> (Session, Inbox) {
+    pub(crate) fn new(server: Arc<SessionServer>, peer: Arc<Peer>) -> (Session, Inbox) {
         let is_authenticated = server.shared.config.password.is_none();
         let (client, inbox) = Client::new(peer, is_authenticated);
         (Session { server, client, has_written: false }, inbox)
@@ -53,13 +53,13 @@ impl Session {
     }
 
     /// Writes the rows that the requests so far have staged, so that their replies may be sent.
-    pub(crate) fn write(&mut self, group: &mut Group<'_>, out: &mut Reply) {
+    pub(crate) fn write(&mut self, group: &mut CommandGroup<'_>, out: &mut Reply) {
         group.write(&mut self.client, out);
         self.has_written |= group.take_written();
     }
 
     /// Runs a request after those of `group`, and writes its reply if the client wants one.
-    pub(crate) fn run(&mut self, args: &[&[u8]], out: &mut Reply, group: &mut Group<'_>) {
+    pub(crate) fn run(&mut self, args: &[&[u8]], out: &mut Reply, group: &mut CommandGroup<'_>) {
         let begin = out.len();
         if self.client.replies == Replies::NoneNext {
             self.client.replies = Replies::NoneOnce;
@@ -91,7 +91,7 @@ impl Session {
         let begin = out.len();
         self.client.is_woken = true;
         let server = Arc::clone(&self.server);
-        let mut group = Group::new(&server.shared);
+        let mut group = CommandGroup::new(&server.shared);
         let outcome = self.request(args, out, &mut group);
         self.write(&mut group, out);
         self.client.is_woken = false;
@@ -109,7 +109,12 @@ impl Session {
         true
     }
 
-    fn request(&mut self, args: &[&[u8]], out: &mut Reply, group: &mut Group<'_>) -> Outcome {
+    fn request(
+        &mut self,
+        args: &[&[u8]],
+        out: &mut Reply,
+        group: &mut CommandGroup<'_>,
+    ) -> Outcome {
         let server = Arc::clone(&self.server);
         let command = match self.admitted(&server, args) {
             Ok(command) => command,
@@ -157,7 +162,7 @@ impl Session {
     }
 
     /// Returns the command of a request, if there is one and this client may run it.
-    fn admitted(&self, server: &Server, args: &[&[u8]]) -> Outcome<&'static Command> {
+    fn admitted(&self, server: &SessionServer, args: &[&[u8]]) -> Outcome<&'static Command> {
         let Some(command) = server.table.find(args[0]) else {
             // A client that has not authenticated is not even told this.
             if !self.client.is_authenticated {

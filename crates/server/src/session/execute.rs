@@ -9,11 +9,11 @@ use crate::commands::call::Call;
 use crate::commands::command::{Command, SESSION};
 use crate::commands::table::Table;
 use crate::data::key_locks::KeyGuards;
-use crate::data::staged::Staged;
+use crate::data::staged_writes::StagedWrites;
 use crate::data::view::View;
 use crate::fault::{Fault, Outcome, fail};
 use crate::protocol::Reply;
-use crate::shared::Shared;
+use crate::server_parts::ServerParts;
 use std::sync::atomic::Ordering;
 use windrow::Batch;
 
@@ -24,7 +24,7 @@ const COMMANDS_MAX: usize = 256;
 
 /// The parts of the server that a command reaches.
 pub(crate) struct Reached<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a ServerParts,
     pub(crate) client: &'a mut Client,
     pub(crate) out: &'a mut Reply,
 }
@@ -32,10 +32,10 @@ pub(crate) struct Reached<'a> {
 /// Commands of one client that arrived together and are written together. They hold the locks of
 /// all their keys, which are released when they are written, and before one of them would have to
 /// be waited for.
-pub(crate) struct Group<'s> {
-    shared: &'s Shared,
+pub(crate) struct CommandGroup<'s> {
+    shared: &'s ServerParts,
     held: KeyGuards<'s>,
-    staged: Staged,
+    staged: StagedWrites,
     batch: Batch,
     /// Keys whose waiting clients will be woken.
     fresh: Vec<Vec<u8>>,
@@ -43,16 +43,16 @@ pub(crate) struct Group<'s> {
     begin: usize,
     /// The number of those replies.
     commands: usize,
-    /// Whether something was written since the last call of [`Group::take_written`].
+    /// Whether something was written since the last call of [`CommandGroup::take_written`].
     has_written: bool,
 }
 
-impl<'s> Group<'s> {
-    pub(crate) fn new(shared: &'s Shared) -> Group<'s> {
-        Group {
+impl<'s> CommandGroup<'s> {
+    pub(crate) fn new(shared: &'s ServerParts) -> CommandGroup<'s> {
+        CommandGroup {
             shared,
             held: KeyGuards::new(&shared.store.locks),
-            staged: Staged::default(),
+            staged: StagedWrites::default(),
             batch: Batch::new(),
             fresh: Vec::new(),
             begin: 0,
@@ -116,7 +116,7 @@ impl<'s> Group<'s> {
         outcome
     }
 
-    fn add(&mut self, staged: &mut Staged, reply: usize) {
+    fn add(&mut self, staged: &mut StagedWrites, reply: usize) {
         if self.staged.is_empty() {
             (self.begin, self.commands) = (reply, 1);
         }
@@ -185,7 +185,7 @@ pub(crate) fn exclusively(
 ) -> Outcome<bool> {
     let Reached { shared, client, out } = reached;
     let begin = clock::now();
-    let none = Staged::default();
+    let none = StagedWrites::default();
     let outcome = {
         let _guard = shared.store.locks.lock_all();
         let view = View::new(&shared.store, &none);
@@ -227,7 +227,7 @@ pub(crate) fn together(
         return Ok(false);
     }
     out.array(commands.len());
-    let (mut staged, mut fresh) = (Staged::default(), Vec::new());
+    let (mut staged, mut fresh) = (StagedWrites::default(), Vec::new());
     for command in commands {
         let args: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
         let (begin, reply) = (clock::now(), out.len());
@@ -266,7 +266,7 @@ pub(crate) fn together(
 }
 
 /// Has the client notified from now on when one of `keys` is written.
-pub(crate) fn watch(shared: &Shared, client: &mut Client, keys: &[&[u8]]) -> Outcome {
+pub(crate) fn watch(shared: &ServerParts, client: &mut Client, keys: &[&[u8]]) -> Outcome {
     /// The most watched keys: more would be a way to fill the server's memory.
     const WATCHED_MAX: usize = 4096;
     for key in keys {
@@ -278,7 +278,7 @@ pub(crate) fn watch(shared: &Shared, client: &mut Client, keys: &[&[u8]]) -> Out
         }
         let mut held = KeyGuards::new(&shared.store.locks);
         held.wait([*key].into_iter());
-        let none = Staged::default();
+        let none = StagedWrites::default();
         let value = View::new(&shared.store, &none).value(key)?;
         client.names_bytes += key.len() + NAME_EXTRA_BYTES;
         shared.store.watched.watch(key, &client.written);

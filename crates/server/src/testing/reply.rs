@@ -7,7 +7,7 @@ use std::io::BufRead;
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum ModelReply {
     /// A word or a line.
     Simple(String),
     /// An error.
@@ -19,32 +19,32 @@ pub enum Reply {
     /// Nothing.
     Null,
     /// An array.
-    Array(Vec<Reply>),
+    Array(Vec<ModelReply>),
 }
 
 /// Makes a byte string.
-pub fn bulk(text: impl AsRef<[u8]>) -> Reply {
-    Reply::Bulk(text.as_ref().to_vec())
+pub fn bulk(text: impl AsRef<[u8]>) -> ModelReply {
+    ModelReply::Bulk(text.as_ref().to_vec())
 }
 
 /// Makes an array of byte strings.
-pub fn bulks<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Reply {
-    Reply::Array(texts.into_iter().map(bulk).collect())
+pub fn bulks<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> ModelReply {
+    ModelReply::Array(texts.into_iter().map(bulk).collect())
 }
 
 /// Returns the reply of most commands that write.
-pub fn ok() -> Reply {
-    Reply::Simple("OK".to_owned())
+pub fn ok() -> ModelReply {
+    ModelReply::Simple("OK".to_owned())
 }
 
-impl Reply {
+impl ModelReply {
     /// Returns the text of an error.
     ///
     /// # Panics
     /// On any other reply.
     pub fn error(&self) -> &str {
         match self {
-            Reply::Error(text) => text,
+            ModelReply::Error(text) => text,
             other => panic!("no error: {other:?}"),
         }
     }
@@ -61,7 +61,7 @@ pub fn encoded(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
     request
 }
 
-impl Reply {
+impl ModelReply {
     /// Reads a reply in RESP2.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Reply {
     ///
     /// # Panics
     /// If the bytes are no reply.
-    pub fn read(from: &mut impl BufRead) -> std::io::Result<Reply> {
+    pub fn read(from: &mut impl BufRead) -> std::io::Result<ModelReply> {
         let mut line = Vec::new();
         if from.read_until(b'\n', &mut line)? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
@@ -78,20 +78,20 @@ impl Reply {
         let (mark, text) = (text[0], String::from_utf8_lossy(&text[1..]).into_owned());
         let number = || text.parse::<i64>().expect("a number");
         Ok(match mark {
-            b'+' => Reply::Simple(text),
-            b'-' => Reply::Error(text),
-            b':' => Reply::Int(number()),
-            b'$' | b'*' if number() < 0 => Reply::Null,
+            b'+' => ModelReply::Simple(text),
+            b'-' => ModelReply::Error(text),
+            b':' => ModelReply::Int(number()),
+            b'$' | b'*' if number() < 0 => ModelReply::Null,
             b'$' => {
                 let mut bytes = vec![0; number() as usize + 2];
                 from.read_exact(&mut bytes)?;
                 assert!(bytes.ends_with(b"\r\n"), "a byte string ends in CR LF");
                 bytes.truncate(bytes.len() - 2);
-                Reply::Bulk(bytes)
+                ModelReply::Bulk(bytes)
             }
-            b'*' => {
-                Reply::Array((0..number()).map(|_| Reply::read(from)).collect::<Result<_, _>>()?)
-            }
+            b'*' => ModelReply::Array(
+                (0..number()).map(|_| ModelReply::read(from)).collect::<Result<_, _>>()?,
+            ),
             other => panic!("no reply begins with {:?}", char::from(other)),
         })
     }

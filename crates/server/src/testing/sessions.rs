@@ -7,9 +7,9 @@ use super::reply::{self, encoded};
 use crate::commands::table::Table;
 use crate::config::Config;
 use crate::protocol::{Dialect, Limits, Parsed, Reply, RequestParser};
-use crate::session::dispatch::{Server, Session};
-use crate::session::execute::Group;
-use crate::shared::Shared;
+use crate::server_parts::ServerParts;
+use crate::session::dispatch::{Session, SessionServer};
+use crate::session::execute::CommandGroup;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -19,44 +19,44 @@ use windrow::Db;
 const AWAY: [&str; 4] = ["shutdown", "debug", "windrow.checkpoint", "windrow.compact"];
 
 /// A server and its database.
-type Served = OnceLock<(tempfile::TempDir, Arc<Server>)>;
+type Served = OnceLock<(tempfile::TempDir, Arc<SessionServer>)>;
 
 /// Each check has one server for all its inputs: a database for each would cost more than the
 /// check.
 static OF_COMMANDS: Served = OnceLock::new();
 static OF_SESSIONS: Served = OnceLock::new();
 
-fn server(served: &'static Served) -> Arc<Server> {
+fn server(served: &'static Served) -> Arc<SessionServer> {
     let (_, server) = served.get_or_init(|| {
         let dir = tempfile::tempdir().expect("a directory");
         let db = Db::open(dir.path()).expect("a database");
         let renamed: HashMap<_, _> =
             AWAY.map(|name| (name.to_owned(), String::new())).into_iter().collect();
         let config = Config { reply_bytes_max: 1 << 20, ..Config::default() };
-        let shared = Shared::new(db, config, Vec::new(), Table::names()).expect("keyspaces");
-        (dir, Arc::new(Server { shared, table: Table::new(&renamed).expect("commands") }))
+        let shared = ServerParts::new(db, config, Vec::new(), Table::names()).expect("keyspaces");
+        (dir, Arc::new(SessionServer { shared, table: Table::new(&renamed).expect("commands") }))
     });
     Arc::clone(server)
 }
 
 /// A client whose requests arrive all at once.
-struct Client {
+struct TestClient {
     session: Session,
     parser: RequestParser,
 }
 
-impl Client {
-    fn new(server: &Arc<Server>) -> Client {
+impl TestClient {
+    fn new(server: &Arc<SessionServer>) -> TestClient {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let peer = server.shared.clients.add(address, address);
         let (session, _) = Session::new(Arc::clone(server), peer);
-        Client { session, parser: RequestParser::default() }
+        TestClient { session, parser: RequestParser::default() }
     }
 
     /// Runs complete requests, up to one that waits; returns their replies and their number.
     fn say(&mut self, input: &[u8]) -> (Vec<u8>, usize) {
         let server = Arc::clone(&self.session.server);
-        let mut group = Group::new(&server.shared);
+        let mut group = CommandGroup::new(&server.shared);
         let mut out = Reply::new(Dialect::Resp2);
         let (mut done, mut count) = (0, 0);
         let limits = Limits { args_max: 1 << 20, arg_bytes_max: 1 << 20, is_stranger: false };
@@ -78,7 +78,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for TestClient {
     fn drop(&mut self) {
         let id = self.session.client.peer.id;
         self.session.server.shared.clients.remove(id);
@@ -91,7 +91,7 @@ impl Drop for Client {
 /// If they are not.
 pub fn check_commands(input: &[u8]) {
     let server = server(&OF_COMMANDS);
-    let mut client = Client::new(&server);
+    let mut client = TestClient::new(&server);
     let (replies, _) = client.say(input);
     // RESP3 has kinds of replies that this reader does not know.
     if input.windows(5).any(|word| word.eq_ignore_ascii_case(b"hello")) {
@@ -99,7 +99,7 @@ pub fn check_commands(input: &[u8]) {
     }
     let mut replies = &replies[..];
     while !replies.is_empty() {
-        let _ = reply::Reply::read(&mut replies).expect("a whole reply");
+        let _ = reply::ModelReply::read(&mut replies).expect("a whole reply");
     }
 }
 
@@ -109,7 +109,7 @@ pub fn check_commands(input: &[u8]) {
 /// If one is not.
 pub fn check_session(input: &[u8]) {
     let (server, mut model) = (server(&OF_SESSIONS), Model::new());
-    let mut client = Client::new(&server);
+    let mut client = TestClient::new(&server);
     client.say(b"FLUSHALL\r\n");
     let mut choices = Bytes(input);
     while !choices.is_over() {
@@ -124,7 +124,11 @@ pub fn check_session(input: &[u8]) {
         let mut replies = &replies[..];
         for args in &requests {
             let expected = run(&mut model, args);
-            assert_eq!(reply::Reply::read(&mut replies).expect("a reply"), expected, "{args:?}");
+            assert_eq!(
+                reply::ModelReply::read(&mut replies).expect("a reply"),
+                expected,
+                "{args:?}"
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 use windrow::Db;
-pub(crate) use windrow_server::testing::reply::{Reply, bulk, bulks, encoded, ok};
+pub(crate) use windrow_server::testing::reply::{ModelReply, bulk, bulks, encoded, ok};
 use windrow_server::{Config, Server};
 
 /// A connection.
@@ -28,29 +28,29 @@ impl Client {
     }
 
     /// Sends requests that arrive together; returns their replies.
-    pub(crate) fn call_all<A: AsRef<[u8]>>(&mut self, requests: &[Vec<A>]) -> Vec<Reply> {
+    pub(crate) fn call_all<A: AsRef<[u8]>>(&mut self, requests: &[Vec<A>]) -> Vec<ModelReply> {
         let bytes: Vec<u8> = requests.iter().flat_map(|args| encoded(args)).collect();
         self.send_raw(&bytes).unwrap();
         requests.iter().map(|_| self.read().unwrap()).collect()
     }
 
     /// Sends a request of words without blanks; returns its reply.
-    pub(crate) fn say(&mut self, request: &str) -> Reply {
+    pub(crate) fn say(&mut self, request: &str) -> ModelReply {
         self.call(&request.split_whitespace().collect::<Vec<_>>())
     }
 
-    pub(crate) fn call(&mut self, args: &[impl AsRef<[u8]>]) -> Reply {
+    pub(crate) fn call(&mut self, args: &[impl AsRef<[u8]>]) -> ModelReply {
         self.send(args);
         self.read().unwrap()
     }
 
     /// Reads the next reply; `None` if the server has ended the connection.
-    pub(crate) fn try_read(&mut self) -> Option<Reply> {
+    pub(crate) fn try_read(&mut self) -> Option<ModelReply> {
         self.read().ok()
     }
 
-    pub(crate) fn read(&mut self) -> std::io::Result<Reply> {
-        Reply::read(&mut self.0)
+    pub(crate) fn read(&mut self) -> std::io::Result<ModelReply> {
+        ModelReply::read(&mut self.0)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Many clients on few keys at once: values stay whole in any interleaving.
 
-use crate::client::{Client, Reply, serve};
+use crate::client::{Client, ModelReply, serve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::thread;
@@ -158,7 +158,7 @@ fn disturb(address: SocketAddr, seed: u64) {
             requests.push(vec!["EXEC".to_owned()]);
         }
         for reply in client.call_all(&requests) {
-            if let Reply::Error(text) = reply {
+            if let ModelReply::Error(text) = reply {
                 let known = [
                     "WRONGTYPE",
                     "ERR value is not an integer",

@@ -1,6 +1,6 @@
 //! Attacks by clients: promises N1 to N11 of docs/reliability.
 
-use crate::client::{Client, Reply, encoded, ok, serve};
+use crate::client::{Client, ModelReply, encoded, ok, serve};
 use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use windrow_server::{Config, Server, StartError};
 
 /// Returns a number of `INFO clients`.
 fn info(client: &mut Client, name: &str) -> u64 {
-    let Reply::Bulk(info) = client.say("INFO clients") else { panic!("no text") };
+    let ModelReply::Bulk(info) = client.say("INFO clients") else { panic!("no text") };
     let info = String::from_utf8(info).unwrap();
     let line = info.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_once(':').unwrap().1.parse().unwrap()
@@ -38,7 +38,11 @@ fn a_request_that_never_ends_is_ended() {
     let mut slow = Client::new(server.addresses()[0]);
     slow.send_raw(b"*2\r\n$3\r\nGE").unwrap();
     assert_eq!(slow.try_read(), None, "the connection ends");
-    assert_eq!(idle.say("PING"), Reply::Simple("PONG".to_owned()), "one that asks nothing stays");
+    assert_eq!(
+        idle.say("PING"),
+        ModelReply::Simple("PONG".to_owned()),
+        "one that asks nothing stays"
+    );
 }
 
 #[test]
@@ -97,7 +101,7 @@ fn what_clients_have_the_server_keep_counts_too() {
                 return true;
             }
             requests.iter().any(|_| match client.try_read() {
-                Some(Reply::Error(text)) => text.contains("buffer-bytes-max"),
+                Some(ModelReply::Error(text)) => text.contains("buffer-bytes-max"),
                 Some(_) => false,
                 None => true,
             })
@@ -124,7 +128,9 @@ fn replies_that_nobody_takes_stop_their_client_alone() {
         assert!(bytes < 8 << 20, "{bytes}");
     }
     for _ in 0..1000 {
-        assert!(matches!(greedy.read().unwrap(), Reply::Bulk(value) if value.len() == 1 << 20));
+        assert!(
+            matches!(greedy.read().unwrap(), ModelReply::Bulk(value) if value.len() == 1 << 20)
+        );
     }
 }
 
@@ -141,7 +147,7 @@ fn a_reply_that_is_too_long_is_an_error() {
         assert!(client.say(request).error().contains("reply-max-bytes"), "{request}");
     }
     assert!(client.say("HRANDFIELD h -100000 WITHVALUES").error().contains("in parts"));
-    assert_eq!(client.say("HLEN h"), Reply::Int(40));
+    assert_eq!(client.say("HLEN h"), ModelReply::Int(40));
 }
 
 #[test]
@@ -156,7 +162,7 @@ fn clients_beyond_the_limit_are_told() {
     for _ in 0..200 {
         let mut next = Client::new(server.addresses()[0]);
         next.send(&["PING"]);
-        if next.try_read() == Some(Reply::Simple("PONG".to_owned())) {
+        if next.try_read() == Some(ModelReply::Simple("PONG".to_owned())) {
             return;
         }
         thread::sleep(Duration::from_millis(10));
@@ -232,5 +238,5 @@ fn any_bytes_get_replies_or_the_end() {
         let _ = client.send_raw(&bytes);
     }
     let mut client = Client::new(server.addresses()[0]);
-    assert_eq!(client.say("PING"), Reply::Simple("PONG".to_owned()));
+    assert_eq!(client.say("PING"), ModelReply::Simple("PONG".to_owned()));
 }

@@ -1,9 +1,9 @@
 //! Random sessions against a model: every reply, and in the end every row.
 
-use crate::client::{Client, Reply, serve};
+use crate::client::{Client, ModelReply, serve};
 use windrow::Db;
 use windrow_server::Config;
-use windrow_server::testing::model::{Choices, Model, Rng, Value, request, run};
+use windrow_server::testing::model::{Choices, Model, ModelValue, Rng, request, run};
 
 /// Checks that every keyspace has the rows of the model's values, and no
 /// others.
@@ -12,16 +12,19 @@ fn check_rows(db: &Db, model: &Model) {
         let keyspace = db.open_keyspace(name).unwrap().unwrap();
         keyspace.count(..).unwrap() as usize
     };
-    let sum = |of: fn(&Value) -> usize| model.values().map(of).sum::<usize>();
+    let sum = |of: fn(&ModelValue) -> usize| model.values().map(of).sum::<usize>();
     let expected = [
-        ("default", sum(|v| usize::from(matches!(v, Value::String(_))))),
-        ("redis.keys", sum(|v| usize::from(!matches!(v, Value::String(_))))),
-        ("redis.hashes", sum(|v| if let Value::Hash(all) = v { all.len() } else { 0 })),
-        ("redis.sets", sum(|v| if let Value::Set(all) = v { all.len() } else { 0 })),
-        ("redis.lists", sum(|v| if let Value::List(all) = v { all.len() } else { 0 })),
-        ("redis.members", sum(|v| if let Value::Sorted(all) = v { all.len() } else { 0 })),
-        ("redis.scores", sum(|v| if let Value::Sorted(all) = v { all.len() } else { 0 })),
-        ("redis.streams", sum(|v| if let Value::Stream(stream) = v { stream.rows() } else { 0 })),
+        ("default", sum(|v| usize::from(matches!(v, ModelValue::String(_))))),
+        ("redis.keys", sum(|v| usize::from(!matches!(v, ModelValue::String(_))))),
+        ("redis.hashes", sum(|v| if let ModelValue::Hash(all) = v { all.len() } else { 0 })),
+        ("redis.sets", sum(|v| if let ModelValue::Set(all) = v { all.len() } else { 0 })),
+        ("redis.lists", sum(|v| if let ModelValue::List(all) = v { all.len() } else { 0 })),
+        ("redis.members", sum(|v| if let ModelValue::Sorted(all) = v { all.len() } else { 0 })),
+        ("redis.scores", sum(|v| if let ModelValue::Sorted(all) = v { all.len() } else { 0 })),
+        (
+            "redis.streams",
+            sum(|v| if let ModelValue::Stream(stream) = v { stream.rows() } else { 0 }),
+        ),
         ("redis.deadlines", 0),
     ];
     for (name, rows) in expected {
@@ -49,7 +52,7 @@ fn replies_and_rows_are_those_of_the_model() {
                 let replies = client.say("EXEC");
                 assert_eq!(
                     replies,
-                    Reply::Array(expected),
+                    ModelReply::Array(expected),
                     "seed {seed}, step {step}: {requests:?}"
                 );
             } else if rng.below(4) == 0 {

@@ -45,7 +45,7 @@ fn with_always_all_that_was_acknowledged_is_there() {
         for part in requests.chunks(5) {
             assert!(running.2.call_all(part).iter().all(|reply| *reply == ok()));
         }
-        assert_eq!(running.2.say("HSET h a 1").to_owned(), crate::client::Reply::Int(1));
+        assert_eq!(running.2.say("HSET h a 1").to_owned(), crate::client::ModelReply::Int(1));
         let db = lose_power(&fs, seed, running);
         for args in &requests {
             assert_eq!(

@@ -1,7 +1,7 @@
 //! Promises to clients beyond the tests of Redis' own suite
 //! (`tests/redis/run.sh`).
 
-use crate::client::{Client, Reply, bulk, bulks, ok, serve};
+use crate::client::{Client, ModelReply, bulk, bulks, ok, serve};
 use std::thread;
 use std::time::Duration;
 use windrow::{Db, Options};
@@ -17,10 +17,10 @@ fn strings_are_plain_pairs_and_values_outlive_the_server() {
     assert_eq!(client.say("SET apple red"), ok());
     assert_eq!(db.get("apple").unwrap().as_deref(), Some(&b"red"[..]));
     assert_eq!(client.say("SET brief x PX 3600000"), ok());
-    assert_eq!(client.say("HSET h a 1 b 2"), Reply::Int(2));
-    assert_eq!(client.say("RPUSH l a b c"), Reply::Int(3));
-    assert_eq!(client.say("SADD s a b"), Reply::Int(2));
-    assert_eq!(client.say("ZADD z 2 b 1 a"), Reply::Int(2));
+    assert_eq!(client.say("HSET h a 1 b 2"), ModelReply::Int(2));
+    assert_eq!(client.say("RPUSH l a b c"), ModelReply::Int(3));
+    assert_eq!(client.say("SADD s a b"), ModelReply::Int(2));
+    assert_eq!(client.say("ZADD z 2 b 1 a"), ModelReply::Int(2));
     server.stop();
     db.close().unwrap();
 
@@ -30,7 +30,7 @@ fn strings_are_plain_pairs_and_values_outlive_the_server() {
         client.say("KEYS *").clone(),
         bulks(["apple", "brief", "from the library", "h", "l", "s", "z"])
     );
-    assert!(matches!(client.say("PTTL brief"), Reply::Int(1..=3_600_000)));
+    assert!(matches!(client.say("PTTL brief"), ModelReply::Int(1..=3_600_000)));
     assert_eq!(client.say("HGETALL h"), bulks(["a", "1", "b", "2"]));
     assert_eq!(client.say("LRANGE l 0 -1"), bulks(["a", "b", "c"]));
     assert_eq!(client.say("SMEMBERS s"), bulks(["a", "b"]));
@@ -50,14 +50,14 @@ fn a_transaction_is_one_write_and_a_command_that_fails_in_it_writes_nothing() {
     {
         client.send(&request.split(' ').collect::<Vec<_>>());
     }
-    let replies: Vec<Reply> = (0..7).map(|_| client.read().unwrap()).collect();
-    assert!(replies[1..].iter().all(|reply| *reply == Reply::Simple("QUEUED".to_owned())));
-    let Reply::Array(replies) = client.say("EXEC") else { panic!("no array") };
-    assert_eq!(replies[..2], [ok(), Reply::Int(2)]);
+    let replies: Vec<ModelReply> = (0..7).map(|_| client.read().unwrap()).collect();
+    assert!(replies[1..].iter().all(|reply| *reply == ModelReply::Simple("QUEUED".to_owned())));
+    let ModelReply::Array(replies) = client.say("EXEC") else { panic!("no array") };
+    assert_eq!(replies[..2], [ok(), ModelReply::Int(2)]);
     assert!(replies[2].error().contains("not an integer"));
     // No command waits within a transaction.
-    assert_eq!(replies[3..], [Reply::Int(1), bulks(["l", "x"]), Reply::Null]);
-    assert_eq!(client.say("EXISTS l a text"), Reply::Int(2));
+    assert_eq!(replies[3..], [ModelReply::Int(1), bulks(["l", "x"]), ModelReply::Null]);
+    assert_eq!(client.say("EXISTS l a text"), ModelReply::Int(2));
 }
 
 #[test]
@@ -74,16 +74,16 @@ fn a_watched_key_that_another_client_writes_stops_the_transaction() {
         if write.starts_with("HSET") {
             two.say("DEL k");
         }
-        assert!(!matches!(two.say(write), Reply::Error(_)), "{write}");
+        assert!(!matches!(two.say(write), ModelReply::Error(_)), "{write}");
         one.say("MULTI");
         one.say("SET k mine");
-        assert_eq!(one.say("EXEC"), Reply::Null, "{write}");
+        assert_eq!(one.say("EXEC"), ModelReply::Null, "{write}");
     }
     one.say("WATCH k");
     two.say("SET another 1");
     one.say("MULTI");
     one.say("SET k mine");
-    assert_eq!(one.say("EXEC"), Reply::Array(vec![ok()]));
+    assert_eq!(one.say("EXEC"), ModelReply::Array(vec![ok()]));
 }
 
 #[test]
@@ -102,7 +102,9 @@ fn increments_of_many_clients_are_all_counted() {
                         client.send(&["HINCRBY", "h", "f", "1"]);
                         client.send(&["RPUSH", "l", &round.to_string()]);
                     }
-                    (0..24).for_each(|_| assert!(matches!(client.read().unwrap(), Reply::Int(_))));
+                    (0..24).for_each(|_| {
+                        assert!(matches!(client.read().unwrap(), ModelReply::Int(_)))
+                    });
                 }
             });
         }
@@ -110,7 +112,7 @@ fn increments_of_many_clients_are_all_counted() {
     let mut client = Client::new(address);
     assert_eq!(client.say("GET n"), bulk("1600"));
     assert_eq!(client.say("HGET h f"), bulk("1600"));
-    assert_eq!(client.say("LLEN l"), Reply::Int(1600));
+    assert_eq!(client.say("LLEN l"), ModelReply::Int(1600));
 }
 
 #[test]
@@ -126,11 +128,11 @@ fn each_element_goes_to_one_of_those_who_wait() {
                     let mut taken = Vec::new();
                     loop {
                         match client.say("BLPOP jobs 1") {
-                            Reply::Array(pair) => match &pair[1] {
-                                Reply::Bulk(job) => taken.push(job.clone()),
+                            ModelReply::Array(pair) => match &pair[1] {
+                                ModelReply::Bulk(job) => taken.push(job.clone()),
                                 other => panic!("{other:?}"),
                             },
-                            Reply::Null => return taken,
+                            ModelReply::Null => return taken,
                             other => panic!("{other:?}"),
                         }
                     }
@@ -172,8 +174,8 @@ fn a_write_that_is_refused_is_no_other_commands_business() {
     assert_eq!((&replies[0], &replies[2]), (&ok(), &ok()));
     assert!(replies[1].error().contains("batch"), "{:?}", replies[1]);
     assert!(replies[3].error().contains("70000 bytes"), "{:?}", replies[3]);
-    assert!(matches!(replies[4], Reply::Error(_)));
-    assert_eq!(replies[5..], [bulk("1"), Reply::Int(3)]);
+    assert!(matches!(replies[4], ModelReply::Error(_)));
+    assert_eq!(replies[5..], [bulk("1"), ModelReply::Int(3)]);
     assert_eq!(client.say("KEYS *"), bulks(["a", "b"]));
 }
 
@@ -196,7 +198,7 @@ fn a_command_gathers_no_more_than_a_part_of_the_memory() {
                 args[2] = format!("f{n}");
             }
             args.push(value.clone());
-            assert!(matches!(client.call(&args), Reply::Int(_)));
+            assert!(matches!(client.call(&args), ModelReply::Int(_)));
         }
     }
     for request in [
@@ -217,12 +219,12 @@ fn a_command_gathers_no_more_than_a_part_of_the_memory() {
     ] {
         assert!(client.say(request).error().contains("in parts"), "{request}");
     }
-    assert_eq!(client.say("LLEN l"), Reply::Int(200));
-    assert_eq!(client.say("ZCARD z"), Reply::Int(200));
-    assert_eq!(client.say("EXISTS g t h l s z"), Reply::Int(4));
-    assert!(matches!(client.say("ZRANGE z 0 9"), Reply::Array(ten) if ten.len() == 10));
-    assert_eq!(client.say("DEL h l s z"), Reply::Int(4));
-    assert_eq!(client.say("DBSIZE"), Reply::Int(0));
+    assert_eq!(client.say("LLEN l"), ModelReply::Int(200));
+    assert_eq!(client.say("ZCARD z"), ModelReply::Int(200));
+    assert_eq!(client.say("EXISTS g t h l s z"), ModelReply::Int(4));
+    assert!(matches!(client.say("ZRANGE z 0 9"), ModelReply::Array(ten) if ten.len() == 10));
+    assert_eq!(client.say("DEL h l s z"), ModelReply::Int(4));
+    assert_eq!(client.say("DBSIZE"), ModelReply::Int(0));
 }
 
 #[test]
@@ -257,12 +259,12 @@ fn rows_that_another_program_took_away_are_an_error_and_no_false_reply() {
     for request in ["HGETALL h", "HKEYS h", "HVALS h", "LRANGE l 0 -1"] {
         let replies = client.call_all(&[request.split(' ').collect::<Vec<_>>(), vec!["PING"]]);
         assert!(replies[0].error().contains("elements and should have"), "{request}");
-        assert_eq!(replies[1], Reply::Simple("PONG".to_owned()));
+        assert_eq!(replies[1], ModelReply::Simple("PONG".to_owned()));
     }
     db.put("default keyspace", "1").unwrap();
     db.open_keyspace("redis.keys").unwrap().unwrap().put("h", "no head").unwrap();
     assert!(client.say("HGETALL h").error().contains("no head of a Redis value"));
-    assert_eq!(client.say("DEL l"), Reply::Int(1));
+    assert_eq!(client.say("DEL l"), ModelReply::Int(1));
 }
 
 #[test]
@@ -277,10 +279,11 @@ fn a_scan_returns_all_that_is_there_all_the_time() {
     for (command, width) in [("SCAN", 1), ("HSCAN hash", 2)] {
         let (mut number, mut seen, mut calls) = ("0".to_owned(), Vec::new(), 0);
         loop {
-            let Reply::Array(reply) = client.say(&format!("{command} {number} COUNT 7")) else {
+            let ModelReply::Array(reply) = client.say(&format!("{command} {number} COUNT 7"))
+            else {
                 panic!("no array")
             };
-            let (Reply::Bulk(next), Reply::Array(found)) = (&reply[0], &reply[1]) else {
+            let (ModelReply::Bulk(next), ModelReply::Array(found)) = (&reply[0], &reply[1]) else {
                 panic!("{reply:?}")
             };
             seen.extend(found.iter().step_by(width).cloned());
@@ -296,8 +299,7 @@ fn a_scan_returns_all_that_is_there_all_the_time() {
             }
             assert!(calls < 1000, "it does not end");
         }
-        let kept =
-            |reply: &&Reply| matches!(reply, Reply::Bulk(key) if key[0] == b'k' || key[0] == b'f');
+        let kept = |reply: &&ModelReply| matches!(reply, ModelReply::Bulk(key) if key[0] == b'k' || key[0] == b'f');
         let mut seen: Vec<_> = seen.iter().filter(kept).map(|reply| format!("{reply:?}")).collect();
         seen.sort_unstable();
         seen.dedup();
@@ -315,12 +317,12 @@ fn messages_reach_those_who_subscribed() {
     one.say("SUBSCRIBE news");
     one.say("PSUBSCRIBE n*");
     assert!(one.say("GET a").error().contains("allowed in this context"));
-    assert_eq!(two.say("PUBLISH news hello"), Reply::Int(2));
+    assert_eq!(two.say("PUBLISH news hello"), ModelReply::Int(2));
     assert_eq!(one.read().unwrap(), bulks(["message", "news", "hello"]));
     assert_eq!(one.read().unwrap(), bulks(["pmessage", "n*", "news", "hello"]));
     drop(one);
     for _ in 0..200 {
-        if two.say("PUBLISH news hello") == Reply::Int(0) {
+        if two.say("PUBLISH news hello") == ModelReply::Int(0) {
             return;
         }
         thread::sleep(Duration::from_millis(10));
@@ -341,11 +343,11 @@ fn commands_of_windrow_itself() {
     assert_eq!(client.say("WINDROW.RESUME"), ok(), "nothing had turned writing off");
     assert_eq!(client.say("WINDROW.POLICY leveled"), ok());
     assert!(
-        matches!(client.say("WINDROW.POLICY"), Reply::Bulk(text) if text.starts_with(b"shape=leveling"))
+        matches!(client.say("WINDROW.POLICY"), ModelReply::Bulk(text) if text.starts_with(b"shape=leveling"))
     );
     assert!(client.say("WINDROW.POLICY nonsense").error().contains("nonsense"));
-    assert!(matches!(client.say("WINDROW.STATS"), Reply::Bulk(text) if !text.is_empty()));
+    assert!(matches!(client.say("WINDROW.STATS"), ModelReply::Bulk(text) if !text.is_empty()));
     assert!(
-        matches!(client.say("WINDROW.TREE"), Reply::Bulk(text) if text.starts_with(b"default"))
+        matches!(client.say("WINDROW.TREE"), ModelReply::Bulk(text) if text.starts_with(b"default"))
     );
 }

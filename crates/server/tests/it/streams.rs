@@ -1,22 +1,22 @@
 //! Streams: deliveries to consumers of groups, and clients that wait.
 
-use crate::client::{Client, Reply, bulk, bulks, ok, serve};
+use crate::client::{Client, ModelReply, bulk, bulks, ok, serve};
 use std::thread;
 use std::time::Duration;
 use windrow_server::Config;
 
-fn entry(id: &str, fields: &[&str]) -> Reply {
-    Reply::Array(vec![bulk(id), bulks(fields)])
+fn entry(id: &str, fields: &[&str]) -> ModelReply {
+    ModelReply::Array(vec![bulk(id), bulks(fields)])
 }
 
-fn of_stream(key: &str, entries: Vec<Reply>) -> Reply {
-    Reply::Array(vec![Reply::Array(vec![bulk(key), Reply::Array(entries)])])
+fn of_stream(key: &str, entries: Vec<ModelReply>) -> ModelReply {
+    ModelReply::Array(vec![ModelReply::Array(vec![bulk(key), ModelReply::Array(entries)])])
 }
 
 /// Waits until this number of clients waits.
 fn until_waiting(client: &mut Client, count: u64) {
     loop {
-        let Reply::Bulk(info) = client.say("INFO clients") else { panic!("no text") };
+        let ModelReply::Bulk(info) = client.say("INFO clients") else { panic!("no text") };
         let info = String::from_utf8(info).unwrap();
         if info.contains(&format!("blocked_clients:{count}\r\n")) {
             return;
@@ -38,28 +38,33 @@ fn an_entry_goes_to_one_consumer_until_it_is_acknowledged_or_claimed() {
     assert_eq!(first, of_stream("s", vec![entry("1-0", &["f", "v1"]), entry("2-0", &["f", "v2"])]));
     let rest = client.say("XREADGROUP GROUP g bob STREAMS s >");
     assert_eq!(rest, of_stream("s", vec![entry("3-0", &["f", "v3"]), entry("4-0", &["f", "v4"])]));
-    assert_eq!(client.say("XREADGROUP GROUP g carol STREAMS s >"), Reply::Null);
-    assert_eq!(client.say("XACK s g 1 3 9"), Reply::Int(2));
+    assert_eq!(client.say("XREADGROUP GROUP g carol STREAMS s >"), ModelReply::Null);
+    assert_eq!(client.say("XACK s g 1 3 9"), ModelReply::Int(2));
     assert_eq!(client.say("XCLAIM s g carol 0 2 4 JUSTID"), bulks(["2-0", "4-0"]));
     let own = client.say("XREADGROUP GROUP g carol STREAMS s 0");
     assert_eq!(own, of_stream("s", vec![entry("2-0", &["f", "v2"]), entry("4-0", &["f", "v4"])]));
-    assert_eq!(client.say("XDEL s 2"), Reply::Int(1));
+    assert_eq!(client.say("XDEL s 2"), ModelReply::Int(1));
     let again = client.say("XAUTOCLAIM s g alice 0 0");
-    let Reply::Array(parts) = again else { panic!("{again:?}") };
-    assert_eq!(parts[1..], [Reply::Array(vec![entry("4-0", &["f", "v4"])]), bulks(["2-0"])]);
+    let ModelReply::Array(parts) = again else { panic!("{again:?}") };
+    assert_eq!(parts[1..], [ModelReply::Array(vec![entry("4-0", &["f", "v4"])]), bulks(["2-0"])]);
     // A stream that is named twice gives no entry twice.
     client.say("XADD s 5 f v5");
     let twice = client.say("XREADGROUP GROUP g bob STREAMS s s > >");
     assert_eq!(twice, of_stream("s", vec![entry("5-0", &["f", "v5"])]));
     // All of it is deleted with the key, and a dump restores it.
-    let Reply::Bulk(dump) = client.say("DUMP s") else { panic!("no dump") };
-    assert_eq!(client.say("DEL s"), Reply::Int(1));
+    let ModelReply::Bulk(dump) = client.say("DUMP s") else { panic!("no dump") };
+    assert_eq!(client.say("DEL s"), ModelReply::Int(1));
     let rows = db.open_keyspace("redis.streams").unwrap().unwrap();
     assert_eq!(rows.count(..).unwrap(), 0);
     assert_eq!(client.call(&[&b"RESTORE"[..], b"t", b"0", &dump]), ok());
-    assert_eq!(client.say("XLEN t"), Reply::Int(4));
-    assert_eq!(client.say("XACK t g 4 5"), Reply::Int(2));
-    let summary = Reply::Array(vec![Reply::Int(0), Reply::Null, Reply::Null, Reply::Null]);
+    assert_eq!(client.say("XLEN t"), ModelReply::Int(4));
+    assert_eq!(client.say("XACK t g 4 5"), ModelReply::Int(2));
+    let summary = ModelReply::Array(vec![
+        ModelReply::Int(0),
+        ModelReply::Null,
+        ModelReply::Null,
+        ModelReply::Null,
+    ]);
     assert_eq!(client.say("XPENDING t g"), summary);
 }
 
@@ -148,7 +153,7 @@ fn a_push_is_answered_after_those_it_serves_also_in_a_chain() {
             mover.send(&request.split(' ').collect::<Vec<_>>());
         }
         until_waiting(&mut client, 3);
-        assert_eq!(client.say("RPUSH l0 x"), Reply::Int(1));
+        assert_eq!(client.say("RPUSH l0 x"), ModelReply::Int(1));
         assert_eq!(client.say("LRANGE l3 0 -1"), bulks(["x"]), "round {round}");
         client.say("DEL l3");
         for mover in &mut movers {

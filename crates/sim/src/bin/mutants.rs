@@ -19,7 +19,7 @@
 use clap::Parser;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
-use windrow_base::mutants::{Entry, TABLE};
+use windrow_base::mutants::{MutantRow, TABLE};
 use windrow_sim::mutants::{Detector, detectors, hunt};
 
 /// Whether this is a build of the patched copy.
@@ -68,8 +68,9 @@ fn main() -> ExitCode {
         return alone(&args, number);
     }
     let begin = Instant::now();
-    let asked = |entry: &&Entry| args.only.as_ref().is_none_or(|only| only.contains(&entry.number));
-    let asked: Vec<&Entry> = TABLE.iter().filter(asked).collect();
+    let asked =
+        |entry: &&MutantRow| args.only.as_ref().is_none_or(|only| only.contains(&entry.number));
+    let asked: Vec<&MutantRow> = TABLE.iter().filter(asked).collect();
     println!("| mutant | breaks | noticed by | cases | says |\n|---|---|---|---|---|");
     let survivors: Vec<&str> =
         asked.iter().filter(|entry| !is_noticed(&args, entry)).map(|entry| entry.name).collect();
@@ -82,15 +83,15 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn described(entry: &Entry) -> String {
+fn described(entry: &MutantRow) -> String {
     let by: Vec<String> = detectors(entry.mutant).iter().map(ToString::to_string).collect();
     let origin = entry.origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
-    let Entry { number, name, promises, rule, what, .. } = entry;
+    let MutantRow { number, name, promises, rule, what, .. } = entry;
     format!("{number:>3} {name} [{promises}; {rule}] {what}{origin}: {}", by.join(", then "))
 }
 
 /// Whether a mutant was noticed: by each harness that guards it, if `each` is set.
-fn is_noticed(args: &Args, entry: &Entry) -> bool {
+fn is_noticed(args: &Args, entry: &MutantRow) -> bool {
     match args.each {
         false => in_a_process_of_its_own(args, entry, None),
         true => {
@@ -102,7 +103,7 @@ fn is_noticed(args: &Args, entry: &Entry) -> bool {
 
 /// Hunts in a process of its own, since a mutant may hang or end it. Returns whether it was
 /// noticed.
-fn in_a_process_of_its_own(args: &Args, entry: &Entry, by: Option<usize>) -> bool {
+fn in_a_process_of_its_own(args: &Args, entry: &MutantRow, by: Option<usize>) -> bool {
     let program = std::env::current_exe().expect("the program knows its name");
     let (seeds, number) = (args.seeds.to_string(), entry.number.to_string());
     let output = Command::new(program)

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use windrow_base::coding::{Decoder, get_varint, put_varint};
 use windrow_base::{FileNumber, FileUid, Result};
 use windrow_format::current::CURRENT_BYTES;
-use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, Reader};
+use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, LogReader};
 use windrow_format::table::FOOTER_BYTES;
 
 /// Tags of the manifest's fields about logs.
@@ -132,7 +132,7 @@ pub(super) fn log(bytes: &mut [u8], manifests: &Files, logs: &Files) {
 
 /// Returns the places of the payloads of marks that have one fragment.
 fn marks(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>> {
-    let mut reader = Reader::open(MemoryFile::open(bytes.to_vec()), LogKind::Wal, None)?;
+    let mut reader = LogReader::open(MemoryFile::open(bytes.to_vec()), LogKind::Wal, None)?;
     let mut found = Vec::new();
     while let Some(record) = reader.next()? {
         let end = record.end as usize;

@@ -190,7 +190,7 @@ pub fn block(bytes: &mut [u8], uid: FileUid, handle: BlockHandle) {
 mod tests {
     use super::*;
     use windrow_format::log::{
-        Class, FileHeader, LogKind, Place, Reader, encode_file_header, frame,
+        Class, FileHeader, LogKind, LogPosition, LogReader, encode_file_header, frame,
     };
 
     /// Makes a log of three records. Returns it with the place of each.
@@ -209,14 +209,14 @@ mod tests {
         for record in ["first", "second", "third"] {
             begins.push(bytes.len());
             let (framing, offset) = (header.framing, bytes.len() as u64);
-            let place = Place { framing, uid: header.uid, offset, durable_up_to: 0 };
+            let place = LogPosition { framing, uid: header.uid, offset, durable_up_to: 0 };
             frame(&mut bytes, record.as_bytes(), Class::Batch, place);
         }
         (bytes, begins)
     }
 
     fn records(bytes: Vec<u8>, kind: LogKind) -> Vec<Vec<u8>> {
-        let mut reader = Reader::open(MemoryFile::open(bytes), kind, None).unwrap();
+        let mut reader = LogReader::open(MemoryFile::open(bytes), kind, None).unwrap();
         let mut found = Vec::new();
         while let Some(record) = reader.next().unwrap() {
             found.push(record.payload.to_vec());

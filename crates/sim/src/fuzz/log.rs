@@ -6,7 +6,7 @@ use super::checksums::{self, raw_and_recomputed};
 use super::memory_file::MemoryFile;
 use windrow_base::Result;
 use windrow_format::batch;
-use windrow_format::log::{Class, LogKind, Reader};
+use windrow_format::log::{Class, LogKind, LogReader};
 
 pub(super) fn run(input: &[u8]) -> bool {
     raw_and_recomputed(input, |bytes| checksums::log(bytes), |bytes| read(bytes).is_ok())
@@ -14,7 +14,7 @@ pub(super) fn run(input: &[u8]) -> bool {
 
 fn read(bytes: Vec<u8>) -> Result<()> {
     let len = bytes.len() as u64;
-    let mut reader = Reader::open(MemoryFile::open(bytes), LogKind::Wal, None)?;
+    let mut reader = LogReader::open(MemoryFile::open(bytes), LogKind::Wal, None)?;
     let mut at = 0;
     while let Some(record) = reader.next()? {
         assert!(at < record.end && record.end <= len, "records advance, and stay in the file");

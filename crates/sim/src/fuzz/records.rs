@@ -8,7 +8,8 @@ use super::memory_file::MemoryFile;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::{Error, Result};
 use windrow_format::log::{
-    Class, FILE_HEADER_BYTES, FileHeader, LogKind, Place, Reader, encode_file_header, frame,
+    Class, FILE_HEADER_BYTES, FileHeader, LogKind, LogPosition, LogReader, encode_file_header,
+    frame,
 };
 use windrow_plan::tree::Edit;
 
@@ -27,7 +28,7 @@ pub(super) fn change(
     manifest: &mut Vec<u8>,
     change: impl FnOnce(&mut Vec<Vec<Field>>) -> Result<()>,
 ) -> Result<()> {
-    let mut reader = Reader::open(MemoryFile::open(manifest.clone()), LogKind::Manifest, None)?;
+    let mut reader = LogReader::open(MemoryFile::open(manifest.clone()), LogKind::Manifest, None)?;
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {
         if record.class != Class::Edit {
@@ -44,7 +45,7 @@ pub(super) fn change(
     debug_assert_eq!(out.len(), FILE_HEADER_BYTES);
     for record in &records {
         let FileHeader { framing, uid, .. } = *reader.header();
-        let place = Place { framing, uid, offset: out.len() as u64, durable_up_to: 0 };
+        let place = LogPosition { framing, uid, offset: out.len() as u64, durable_up_to: 0 };
         frame(&mut out, &bytes_of(record), Class::Edit, place);
     }
     let valid_bytes = usize::try_from(reader.valid_bytes()).unwrap_or(manifest.len());

@@ -11,13 +11,13 @@
 mod damage;
 mod judge;
 mod plan;
-mod repaired;
+mod repair_check;
 mod scripts;
 mod specimen;
 
 pub use damage::{Case, Damage, Donor, Source};
 pub use judge::{Outcome, check};
 pub use plan::{Density, Plan, misplaced};
-pub use repaired::{Repaired, check_repair};
+pub use repair_check::{Repaired, check_repair};
 pub use scripts::{CLOSED, CRASHES, Ending, Script};
 pub use specimen::Specimen;

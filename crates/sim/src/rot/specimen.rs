@@ -15,7 +15,7 @@ use windrow_env::testing::{
 };
 use windrow_env::{Clock, FileSystem};
 use windrow_format::batch;
-use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, Reader};
+use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, LogReader};
 use windrow_format::names;
 use windrow_format::table::{Expect, Table};
 use windrow_testkit::model::Model;
@@ -42,7 +42,7 @@ type Counters = BTreeMap<(String, Vec<u8>), Vec<i64>>;
 
 /// A record of a write-ahead log.
 #[derive(Clone, Debug)]
-struct LogRecord {
+struct RecordRange {
     place: Range<u64>,
     last_seq: u64,
 }
@@ -60,7 +60,7 @@ pub struct Specimen {
     pub(super) seen: BTreeMap<(String, Vec<u8>), BTreeSet<Vec<u8>>>,
     /// Everything up to this sequence number was durable before the last sync.
     promised_seq: u64,
-    logs: BTreeMap<String, Vec<LogRecord>>,
+    logs: BTreeMap<String, Vec<RecordRange>>,
     /// Data blocks of each table that is part of the database, by its name.
     blocks: BTreeMap<String, Vec<Range<u64>>>,
     /// Names of the keyspaces, by id.
@@ -336,20 +336,20 @@ fn files_of(fs: &CrashFs) -> Files {
 }
 
 /// Returns the records of the valid part of every write-ahead log.
-fn logs_of(fs: &CrashFs) -> BTreeMap<String, Vec<LogRecord>> {
+fn logs_of(fs: &CrashFs) -> BTreeMap<String, Vec<RecordRange>> {
     let names = fs.files(Path::new(DIR)).into_iter().filter(|name| name.ends_with(".wal"));
     names.map(|name| (name.clone(), log_records(fs, &name).unwrap_or_default())).collect()
 }
 
-fn log_records(fs: &CrashFs, name: &str) -> windrow_base::Result<Vec<LogRecord>> {
+fn log_records(fs: &CrashFs, name: &str) -> windrow_base::Result<Vec<RecordRange>> {
     let file = fs.open(&path(name), ReadOptions::default())?;
-    let mut reader = Reader::open(file, LogKind::Wal, None)?;
+    let mut reader = LogReader::open(file, LogKind::Wal, None)?;
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {
         if record.class == Class::Batch {
             let (first_seq, count, _) = batch::decode(record.payload, record.framing)?;
             let last_seq = first_seq + u64::from(count) - 1;
-            records.push(LogRecord { place: record.offset..record.end, last_seq });
+            records.push(RecordRange { place: record.offset..record.end, last_seq });
         }
     }
     Ok(records)

@@ -33,7 +33,7 @@ pub mod setup;
 pub mod small;
 pub mod starve;
 pub mod starve_cases;
-pub mod starved;
+pub mod starved_process;
 pub mod stop;
 pub mod surroundings;
 mod together;
@@ -95,7 +95,7 @@ enum Command {
     #[command(hide = true)]
     Worker(worker::Task),
     #[command(hide = true)]
-    Starved(starved::Task),
+    Starved(starved_process::Task),
 }
 
 /// Runs the command line. 0: passed or skipped, 1: a failure was found.
@@ -112,7 +112,7 @@ pub fn run(cli: Cli) -> ExitCode {
             crate::together::processes::act(&task);
             return ExitCode::SUCCESS;
         }
-        Command::Starved(task) => return starved::run(&task),
+        Command::Starved(task) => return starved_process::run(&task),
         Command::Memory(plan) => ("memory", plan),
         Command::Actor => return surroundings::actor::run(),
         Command::Surroundings { plan, scenario } => {

@@ -7,7 +7,7 @@
 
 use super::plan::{Failure, Outcome, Plan};
 use super::starve_cases::{CASES, Case};
-use super::starved::Notes;
+use super::starved_process::Notes;
 use super::stop;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

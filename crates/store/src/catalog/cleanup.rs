@@ -13,7 +13,7 @@
 //! Owns: the files that wait to be removed, and those that are kept until another manifest is in
 //! force. Never does: remove a file while writing is off (R7), or decide that a file is unneeded.
 
-use crate::catalog::durable::DurableManifest;
+use crate::catalog::durable_manifest::DurableManifest;
 use crate::host::Host;
 use crate::host::readers::Readers;
 use crate::host::workers::Workers;

@@ -17,7 +17,7 @@
 //!
 //! Owns: steps 2 to 6. Never does: make an edit, or decide what else a record says.
 
-use crate::catalog::Locked;
+use crate::catalog::LockedCatalog;
 use crate::manifest::record::Field;
 use crate::tree::Tree;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ use windrow_read::memtable::Memtable;
 /// An edit of a tree, to install.
 pub struct TreeEdit<'a> {
     pub tree: &'a Tree,
-    /// Made from [`Locked::version`].
+    /// Made from [`LockedCatalog::version`].
     pub edit: Edit,
     /// The memtable that is in its tables, if it is a flush.
     pub flushed: Option<&'a Arc<Memtable>>,
@@ -45,7 +45,7 @@ struct Made<'a> {
     outputs: Vec<FileNumber>,
 }
 
-impl Locked<'_> {
+impl LockedCatalog<'_> {
     /// The version of a tree from which its next edit must be made; `None` if it was dropped.
     pub fn version(&self, id: KeyspaceId) -> Option<&Arc<Version>> {
         self.state().keyspaces.get(&id).map(|keyspace| &keyspace.version)

@@ -6,16 +6,16 @@
 //! Never does: decide what a record says, or show a version to readers.
 
 pub mod cleanup;
-pub mod durable;
+pub mod durable_manifest;
 pub mod install;
 
 use crate::catalog::cleanup::Cleanup;
-use crate::catalog::durable::DurableManifest;
+use crate::catalog::durable_manifest::DurableManifest;
 use crate::host::Host;
 use crate::manifest::log::{InForce, ManifestLog, set_current};
-use crate::manifest::record::{Field, Record};
+use crate::manifest::record::{Field, ManifestRecord};
 use crate::manifest::state::{KeyspaceState, ManifestState};
-use crate::tree::trees::Trees;
+use crate::tree::keyspace_list::Trees;
 use std::sync::Arc;
 use windrow_base::{Error, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, invariant};
 use windrow_env::fs::is_out_of_descriptors;
@@ -41,7 +41,7 @@ pub struct Catalog {
 }
 
 /// The catalog, locked.
-pub struct Locked<'a> {
+pub struct LockedCatalog<'a> {
     catalog: &'a Catalog,
     manifest: MutexGuard<'a, Manifest>,
 }
@@ -69,15 +69,15 @@ impl Catalog {
     }
 
     /// Locks the catalog. Does not check that writing is on.
-    pub fn lock(&self) -> Locked<'_> {
-        Locked { catalog: self, manifest: self.manifest.lock() }
+    pub fn lock(&self) -> LockedCatalog<'_> {
+        LockedCatalog { catalog: self, manifest: self.manifest.lock() }
     }
 
     /// Locks the catalog for a change.
     ///
     /// # Errors
     /// `ReadOnly` if writing is off; `Closed`.
-    pub fn lock_to_change(&self) -> Result<Locked<'_>> {
+    pub fn lock_to_change(&self) -> Result<LockedCatalog<'_>> {
         let locked = self.lock();
         self.host.write_state.check()?;
         let is_begun = locked.log().is_some();
@@ -98,7 +98,7 @@ impl Catalog {
     /// Logs fields that concern no version.
     ///
     /// # Errors
-    /// As [`Locked::append`].
+    /// As [`LockedCatalog::append`].
     pub fn append(&self, fields: Vec<Field>) -> Result<()> {
         self.lock_to_change()?.append(fields)
     }
@@ -159,7 +159,7 @@ impl Catalog {
     }
 }
 
-impl Locked<'_> {
+impl LockedCatalog<'_> {
     /// The state that the manifest folds to.
     pub fn state(&self) -> &ManifestState {
         &self.manifest.state
@@ -193,10 +193,10 @@ impl Locked<'_> {
 
     /// Appends fields and edits of trees in one record, durably if asked, and folds them into the
     /// state. Each edit comes with its keyspace and the version that it makes. For
-    /// [`Locked::install`].
+    /// [`LockedCatalog::install`].
     ///
     /// # Errors
-    /// As [`Locked::append`]; the edits may then still be in the manifest.
+    /// As [`LockedCatalog::append`]; the edits may then still be in the manifest.
     pub(crate) fn append_edits(
         &mut self,
         fields: Vec<Field>,
@@ -204,7 +204,7 @@ impl Locked<'_> {
         durable: bool,
         on_failure: impl FnOnce(),
     ) -> Result<()> {
-        let mut record = Record(fields);
+        let mut record = ManifestRecord(fields);
         let order_of = |id: &str| self.catalog.host.components.key_order(id);
         // An open must be able to fold every record that is written.
         let change = match self.state().change(&record, &order_of) {
@@ -325,7 +325,12 @@ impl Locked<'_> {
         Ok(())
     }
 
-    fn write(&mut self, record: &Record, durable: bool, on_failure: impl FnOnce()) -> Result<()> {
+    fn write(
+        &mut self,
+        record: &ManifestRecord,
+        durable: bool,
+        on_failure: impl FnOnce(),
+    ) -> Result<()> {
         let host = &self.catalog.host;
         let log = self.manifest.log.as_mut().expect("a writable database has a manifest");
         let begin = log.bytes();

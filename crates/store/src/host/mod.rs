@@ -1,17 +1,17 @@
 //! The context that every part of an open database uses: the environment and the directory, the
 //! settings, events and counters, and whether writing is on.
 //!
-//! The other modules here need nothing above this one: `place` and `listing` (the directory),
-//! `readers` (other processes' leases), `write_state`, `shortage` (jobs that are tried again),
-//! `workers` and `gate` (background work, and how a close ends it).
+//! The other modules here need nothing above this one: `database_directory` and `listing` (the
+//! directory), `readers` (other processes' leases), `write_state`, `shortage` (jobs that are tried
+//! again), `workers` and `gate` (background work, and how a close ends it).
 //!
 //! Owns: the numbers and ids that it gives out, the list of snapshots, the time by which expiry is
 //! judged, the wake-up of writers when writing goes off, and waiting for a change. Never does: know
 //! what work there is, or change a file.
 
+pub mod database_directory;
 pub mod gate;
 pub mod listing;
-pub mod place;
 pub mod plan_sizes;
 pub mod progress;
 pub mod readers;
@@ -19,7 +19,7 @@ pub mod shortage;
 pub mod workers;
 pub mod write_state;
 
-use crate::host::place::Place;
+use crate::host::database_directory::DatabaseDirectory;
 use crate::host::progress::Progress;
 use crate::host::write_state::WriteState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,12 +30,12 @@ use windrow_base::{Error, ErrorKind, FileNumber, Result};
 use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_plan::tree::Version;
-use windrow_plan::{Busy, Settings as PlanSettings, View};
+use windrow_plan::{Busy, PlanSettings, View};
 use windrow_read::budget::Shares;
 use windrow_read::events::{Event, EventSink, JobId};
 use windrow_read::gaps::LastGiven;
 use windrow_read::options::{Components, Settings};
-use windrow_read::snapshots::{LiveSnapshots, SnapshotList};
+use windrow_read::snapshot_list::{LiveSnapshots, SnapshotList};
 use windrow_read::stats::{Counters, PauseReason};
 
 /// A pause of a writer that is being measured.
@@ -45,9 +45,9 @@ pub struct Pause {
 }
 
 /// The arguments of an open, from which a [`Host`] is made.
-pub struct Ground {
+pub struct HostSetup {
     pub env: Env,
-    pub place: Arc<Place>,
+    pub place: Arc<DatabaseDirectory>,
     pub database_uid: u64,
     pub settings: Settings,
     pub shares: Shares,
@@ -59,7 +59,7 @@ pub struct Ground {
 pub struct Host {
     pub env: Env,
     pub dir: PathBuf,
-    pub place: Arc<Place>,
+    pub place: Arc<DatabaseDirectory>,
     /// Tells open databases of one process apart.
     pub instance_id: u64,
     pub database_uid: u64,
@@ -85,8 +85,9 @@ pub struct Host {
 
 impl Host {
     /// Makes the context of an empty database: file numbers and the time floor are its.
-    pub fn new(ground: Ground) -> Arc<Host> {
-        let Ground { env, place, database_uid, settings, shares, components, read_only } = ground;
+    pub fn new(ground: HostSetup) -> Arc<Host> {
+        let HostSetup { env, place, database_uid, settings, shares, components, read_only } =
+            ground;
         let (instance_id, opened_ns) = (env.random.next_u64(), env.clock.monotonic_ns());
         Arc::new(Host {
             env,
@@ -186,7 +187,7 @@ impl Host {
     /// Turns writing off if the directory is no longer this database's.
     ///
     /// # Errors
-    /// As [`Place::check`].
+    /// As [`DatabaseDirectory::check`].
     pub fn watch_place(&self) -> Result<()> {
         self.place.check().inspect_err(|error| self.set_background_error(error))
     }

@@ -3,7 +3,7 @@
 //! Owns: the choice between the two. Never does: decide which sizes suit (`windrow_plan::sizes`).
 
 use windrow_plan::usage::Use;
-use windrow_plan::{Policy, Settings as PlanSettings};
+use windrow_plan::{PlanSettings, Policy};
 use windrow_read::budget::Shares;
 use windrow_read::options::Settings;
 

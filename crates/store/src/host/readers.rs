@@ -142,7 +142,7 @@ pub struct Readers {
 
 /// A reader that holds its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reader {
+pub struct LiveReader {
     place: u64,
     /// How much of the manifest it has read.
     pub read: Length,
@@ -153,14 +153,14 @@ impl Readers {
     ///
     /// # Errors
     /// `Io` if that cannot be found out.
-    pub fn live(&mut self, env: &Env, dir: &Path) -> Result<Vec<Reader>> {
+    pub fn live(&mut self, env: &Env, dir: &Path) -> Result<Vec<LiveReader>> {
         let mut live = Vec::new();
         self.each(env, dir, |place, path, state| {
             if state == LeaseState::Live {
                 // The reader may be writing to it at this moment.
                 let read = env.fs.read_all(path).and_then(|bytes| lease::decode(&bytes));
                 let read = read.unwrap_or_default();
-                unless_mutant!(ReadersIgnored, live.push(Reader { place, read }));
+                unless_mutant!(ReadersIgnored, live.push(LiveReader { place, read }));
             }
             Ok(())
         })?;
@@ -196,7 +196,7 @@ impl Readers {
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn void(&self, env: &Env, dir: &Path, reader: Reader) -> Result<()> {
+    pub(crate) fn void(&self, env: &Env, dir: &Path, reader: LiveReader) -> Result<()> {
         env.fs.remove(&path(dir, reader.place))
     }
 

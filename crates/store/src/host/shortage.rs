@@ -10,9 +10,9 @@
 //!
 //! A merge that reads more than there is room for may still fit, since it drops entries that newer
 //! ones hide; nobody knows before. So the policy is asked for one that surely fits first
-//! (`plan/src/pick/scarce.rs`). Only if there is none, the large one is tried. It is tried again
-//! only once it is another one or there is more room: an attempt that fails has written all the
-//! room there is, and merges in a loop took a core.
+//! (`plan/src/pick/scarce_room.rs`). Only if there is none, the large one is tried. It is tried
+//! again only once it is another one or there is more room: an attempt that fails has written all
+//! the room there is, and merges in a loop took a core.
 //!
 //! Owns: when flushes, and a tree's merges, are tried again. Never does: try again a job that
 //! touched the log, the manifest or a directory's names: that is a background error.
@@ -76,7 +76,7 @@ impl Retry {
 
 /// The last merge of a tree that was begun although there might be too little room.
 #[derive(Default)]
-pub struct Attempt {
+pub struct OversizedMerge {
     /// The tables that it reads, in its order.
     files: Vec<FileNumber>,
     /// The room that there was for merges, in bytes.
@@ -86,7 +86,7 @@ pub struct Attempt {
     is_held: bool,
 }
 
-impl Attempt {
+impl OversizedMerge {
     /// Whether to begin this merge, for which there may be too little room.
     pub(crate) fn is_worth(&mut self, merge: &Merge, room_bytes: u64, now_ns: u64) -> bool {
         let files: Vec<FileNumber> = merge.files().map(|(_, _, file)| file.number).collect();
@@ -110,7 +110,7 @@ impl Attempt {
         if !self.files.is_empty() && numbers.eq(self.files.iter().copied()) {
             self.retry.note(host, result);
             if result.is_ok() {
-                *self = Attempt::default();
+                *self = OversizedMerge::default();
             }
         }
     }
@@ -122,10 +122,10 @@ impl Attempt {
 }
 
 #[cfg(any(test, feature = "testing"))]
-impl Attempt {
+impl OversizedMerge {
     /// An attempt that failed, and is not made again.
-    pub fn held() -> Attempt {
-        let mut attempt = Attempt { is_held: true, ..Attempt::default() };
+    pub fn held() -> OversizedMerge {
+        let mut attempt = OversizedMerge { is_held: true, ..OversizedMerge::default() };
         attempt.retry.failed(&Error::new(ErrorKind::NoSpace, "no room (simulated)"), 0);
         attempt
     }

@@ -18,10 +18,10 @@
 //! (`plan/src/pick/manual.rs` does).
 
 use crate::host::shortage::is_short;
-use crate::jobs::Jobs;
+use crate::jobs::JobContext;
+use crate::jobs::failure_policy::end_decision;
 use crate::jobs::merge::run_decision;
 use crate::jobs::schedule::Scheduler;
-use crate::jobs::trouble::end_decision;
 use crate::tree::{Tree, dropped};
 use std::sync::Arc;
 use windrow_base::Result;
@@ -33,7 +33,7 @@ const ROUNDS_MAX: u32 = 8;
 
 /// A compaction under way.
 pub struct Manual<'a> {
-    jobs: &'a Jobs,
+    jobs: &'a JobContext,
     tree: &'a Tree,
     lo: Option<&'a [u8]>,
     hi: Option<&'a [u8]>,
@@ -46,7 +46,7 @@ pub struct Manual<'a> {
 
 impl<'a> Manual<'a> {
     pub fn begin(
-        jobs: &'a Jobs,
+        jobs: &'a JobContext,
         tree: &'a Tree,
         (lo, hi): (Option<&'a [u8]>, Option<&'a [u8]>),
     ) -> Manual<'a> {
@@ -174,7 +174,7 @@ fn compact_steps(scheduler: &Scheduler, manual: &mut Manual<'_>) -> Result<()> {
 
 /// Merges only inputs that surely fit, from one level to the next. The entries that this drops make
 /// room for a step that found none. Returns whether there was any such merge.
-fn make_room(jobs: &Jobs, tree: &Tree) -> Result<bool> {
+fn make_room(jobs: &JobContext, tree: &Tree) -> Result<bool> {
     let mut any = false;
     let is_quiet = || (tree.work.lock().merging == 0 || tree.is_dropped()).then_some(());
     jobs.host.wait_until(is_quiet);
@@ -196,7 +196,7 @@ fn make_room(jobs: &Jobs, tree: &Tree) -> Result<bool> {
     }
 }
 
-fn claim_fitting(jobs: &Jobs, tree: &Tree) -> Option<Decision> {
+fn claim_fitting(jobs: &JobContext, tree: &Tree) -> Option<Decision> {
     let room = jobs.pipeline.segments.room_to_merge();
     let mut work = tree.work.lock();
     let (version, sizes) = (tree.version(), tree.sizes.load());

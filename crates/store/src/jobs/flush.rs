@@ -13,14 +13,14 @@
 
 use crate::catalog::cleanup::Cleanup;
 use crate::catalog::install::TreeEdit;
-use crate::jobs::Jobs;
-use crate::jobs::for_reads;
+use crate::jobs::JobContext;
+use crate::jobs::read_triggered_merges;
 use crate::manifest::record::Field;
-use crate::merge::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
+use crate::merge::dropper::{DropRules, Dropper, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs, sync_table_names};
 use crate::tree::Tree;
-use crate::write::unflushed::Frozen;
+use crate::write::unflushed_writes::Frozen;
 use std::sync::Arc;
 use windrow_base::key::trailer_seq;
 use windrow_base::{FileNumber, Result, SeqNo, check_invariant, debug_invariant, invariant};
@@ -31,7 +31,7 @@ use windrow_format::tombstone::Tombstones;
 use windrow_plan::tree::{Edit, File, Version};
 use windrow_read::events::{Event, JobId};
 use windrow_read::memtable::{MemCursor, Memtable};
-use windrow_read::snapshots::LiveSnapshots;
+use windrow_read::snapshot_list::LiveSnapshots;
 use windrow_read::stats::MergeInput;
 
 /// Most memtables of a group: as many tables are open at a time.
@@ -46,7 +46,7 @@ const GROUP_PART: usize = 4;
 /// The tables of a memtable, which are not part of a tree yet.
 pub struct Flushed {
     files: Vec<File>,
-    /// Tables whose bytes and names are not durable yet ([`Jobs::finish_tables`]).
+    /// Tables whose bytes and names are not durable yet ([`JobContext::finish_tables`]).
     unfinished: Vec<Box<dyn WriteFile>>,
     /// New boundaries of level-0 partitions by which they were cut, if there are any. They take
     /// effect with the tables.
@@ -73,7 +73,7 @@ impl Flushed {
 }
 
 /// A memtable of a group, written to tables.
-struct Written {
+struct WrittenMemtable {
     frozen: Frozen,
     job: JobId,
     flushed: Flushed,
@@ -82,12 +82,12 @@ struct Written {
 }
 
 /// Tables that no edit has taken over. If the group fails, they are removed.
-struct Loose<'a> {
+struct UninstalledFlush<'a> {
     cleanup: &'a Arc<Cleanup>,
-    written: Vec<Written>,
+    written: Vec<WrittenMemtable>,
 }
 
-impl Drop for Loose<'_> {
+impl Drop for UninstalledFlush<'_> {
     fn drop(&mut self) {
         for written in &self.written {
             discard(self.cleanup, &written.flushed);
@@ -99,7 +99,7 @@ fn discard(cleanup: &Arc<Cleanup>, flushed: &Flushed) {
     flushed.files.iter().for_each(|file| cleanup.unlink_table(file.number));
 }
 
-impl Jobs {
+impl JobContext {
     /// Returns the oldest frozen memtable, unless a checkpoint must not see it in tables.
     fn next_to_flush(&self, tree: &Tree) -> Option<Arc<Memtable>> {
         let view = tree.view();
@@ -138,7 +138,8 @@ impl Jobs {
         );
         self.pipeline.segments.release_sealed();
         let begin_ns = self.host.env.clock.monotonic_ns();
-        let mut loose = Loose { cleanup: &self.cleanup, written: Vec::with_capacity(group.len()) };
+        let mut loose =
+            UninstalledFlush { cleanup: &self.cleanup, written: Vec::with_capacity(group.len()) };
         for frozen in group.iter().filter(|frozen| frozen.is_waiting()) {
             let written = match self.write_memtable(frozen) {
                 // Other files took the descriptors meanwhile; the tables that are written hold
@@ -157,7 +158,7 @@ impl Jobs {
     }
 
     /// Makes the written tables of a group durable, and part of their trees.
-    fn finish_group(&self, loose: &mut Loose<'_>, begin_ns: u64) -> Result<()> {
+    fn finish_group(&self, loose: &mut UninstalledFlush<'_>, begin_ns: u64) -> Result<()> {
         let unfinished = loose.written.iter_mut().flat_map(|w| w.flushed.take_unfinished());
         self.finish_tables(unfinished.collect())?;
         self.sync_logs_of_others(&loose.written)?;
@@ -166,7 +167,7 @@ impl Jobs {
         self.install_flushed(written, begin_ns)
     }
 
-    fn write_memtable(&self, frozen: &Frozen) -> Result<Written> {
+    fn write_memtable(&self, frozen: &Frozen) -> Result<WrittenMemtable> {
         let Frozen { tree, memtable } = frozen;
         debug_invariant!(I4, memtable.last_seq() > 0, "a memtable of `{}` is active", tree.name);
         let job = self.host.new_job_id();
@@ -178,7 +179,7 @@ impl Jobs {
         });
         let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
         let flushed = self.write_level0(tree, memtable, filters.clone())?;
-        Ok(Written { frozen: frozen.clone(), job, flushed, _filters: filters })
+        Ok(WrittenMemtable { frozen: frozen.clone(), job, flushed, _filters: filters })
     }
 
     /// Makes tables durable, and their names.
@@ -196,7 +197,7 @@ impl Jobs {
     /// Makes the log durable if it holds writes that are in no table yet and not of this group.
     /// Otherwise power loss could take those and leave the tables of this flush, with half a batch
     /// among them. Writes of one keyspace alone after its memtable are newer than that.
-    fn sync_logs_of_others(&self, group: &[Written]) -> Result<()> {
+    fn sync_logs_of_others(&self, group: &[WrittenMemtable]) -> Result<()> {
         let lost = group.iter().find(|w| w.frozen.memtable.first_wal().is_none());
         let lost = lost.map(|written| &written.frozen.tree.name);
         debug_invariant!(R4, lost.is_none(), "a memtable of {lost:?} is flushed, and in no log");
@@ -213,7 +214,7 @@ impl Jobs {
     ///
     /// # Errors
     /// An error of the manifest, which is a background error: tables stay then.
-    fn install_flushed(&self, mut group: Vec<Written>, begin_ns: u64) -> Result<()> {
+    fn install_flushed(&self, mut group: Vec<WrittenMemtable>, begin_ns: u64) -> Result<()> {
         let mut catalog = self.catalog.lock_to_change()?;
         let keyspaces = &catalog.state().keyspaces;
         for gone in group.extract_if(.., |w| !keyspaces.contains_key(&w.frozen.tree.id)) {
@@ -226,7 +227,7 @@ impl Jobs {
         let fields = self.pipeline.segments.log_begin(&memtables);
         check_log_begin(&fields, catalog.state().log_number)?;
         let (mut edits, mut installs) = (Vec::new(), Vec::<(Frozen, _, _)>::new());
-        for Written { frozen, job, flushed, _filters } in group {
+        for WrittenMemtable { frozen, job, flushed, _filters } in group {
             let Frozen { tree, memtable } = &frozen;
             let is_oldest = is_oldest(&frozen);
             check_invariant!(I4, is_oldest, "a newer memtable of `{}` comes first", tree.name);
@@ -254,7 +255,7 @@ impl Jobs {
         drop(catalog);
         for (frozen, summary, _) in &installs {
             self.count_flush(frozen, *summary, begin_ns);
-            for_reads::measure_use(&self.host, &frozen.tree, summary.2);
+            read_triggered_merges::measure_use(&self.host, &frozen.tree, summary.2);
             self.note_due(&frozen.tree);
         }
         rolled?;
@@ -344,7 +345,7 @@ fn check_log_begin(fields: &[Field], before: FileNumber) -> Result<()> {
     Ok(())
 }
 
-/// Passes every entry of a memtable through the filter of `merge/dropping.rs`.
+/// Passes every entry of a memtable through the filter of `merge/dropper.rs`.
 fn drain(memtable: &Memtable, mut dropper: Dropper, sink: &mut impl Sink) -> Result<()> {
     let mut entries = memtable.cursor();
     entries.iter_mut().for_each(MemCursor::seek_first);

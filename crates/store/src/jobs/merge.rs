@@ -7,11 +7,11 @@
 //! outputs are discarded, the inputs stay.
 //!
 //! Owns: a merge from its inputs to its edit, and the check that no entry was lost (R16). Never
-//! does: pick the merge, or decide which entries may go (`merge/dropping.rs` does).
+//! does: pick the merge, or decide which entries may go (`merge/dropper.rs` does).
 
-use crate::jobs::trouble::DecisionTries;
-use crate::jobs::{Installed, Jobs};
-use crate::merge::dropping::{DropCount, DropRules, Dropper, surviving_tombstones};
+use crate::jobs::failure_policy::DecisionTries;
+use crate::jobs::{Installed, JobContext};
+use crate::merge::dropper::{DropCount, DropRules, Dropper, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::heat::Heat;
 use crate::merge::writer::{OutputSpec, Outputs};
@@ -27,15 +27,15 @@ use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::hotness::HotMap;
-use windrow_plan::tree::{File, Outside, Part, Version};
+use windrow_plan::tree::{File, OlderFiles, Part, Version};
 use windrow_plan::{Decision, Drop, Input, Merge, Move, Reshape};
 use windrow_read::events::Event;
 use windrow_read::lock_ranks;
 use windrow_read::read::level_iter::LevelIter;
-use windrow_read::read::merge_iter::{MergeIter, Source};
+use windrow_read::read::merge_iter::{MergeIter, MergeSource};
 use windrow_read::read::table_iter::TableIterOptions;
-use windrow_read::read::view::{ReadFile, SortedRun, pack_log};
-use windrow_read::snapshots::{DroppedEntries, LiveSnapshots};
+use windrow_read::read::view::{SortedRun, VersionFile, pack_log};
+use windrow_read::snapshot_list::{DroppedEntries, LiveSnapshots};
 use windrow_read::stats::MergeInput;
 
 /// Bytes of entries between two checks for more urgent work: a close, a flush.
@@ -49,18 +49,18 @@ const CHECK_BYTES_OF_ENTRY: usize = 64;
 const HOT_MAP_SHARE: u64 = 4;
 
 /// The result of a merge, for events and counters.
-struct Outcome {
+struct MergeSummary {
     files: Vec<File>,
     count: DropCount,
     range_tombstones: u64,
 }
 
-/// Runs a decision, and runs it again if `trouble.rs` finds that worth it.
+/// Runs a decision, and runs it again if `failure_policy.rs` finds that worth it.
 ///
 /// # Errors
 /// The last failure: of reading an input, of writing an output, or of the manifest; `Closed` if the
 /// database is closing. Nothing changed then.
-pub(crate) fn run_decision(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Result<()> {
+pub(crate) fn run_decision(jobs: &JobContext, tree: &Tree, decision: &Decision) -> Result<()> {
     let mut tries = DecisionTries::default();
     loop {
         let result = match decision {
@@ -82,7 +82,7 @@ fn read_by(merge: &Merge) -> MergeInput {
     MergeInput { files: merge.files().count() as u64, bytes: merge.input_bytes() }
 }
 
-fn run_move(jobs: &Jobs, tree: &Tree, step: &Move) -> Result<()> {
+fn run_move(jobs: &JobContext, tree: &Tree, step: &Move) -> Result<()> {
     jobs.install(tree, |_| tree.estimates().refresh(step.edit()))?;
     let (to, number) = (step.to.0, step.file.number);
     let is_it = |(level, _, file): (u32, Part, &Arc<File>)| (level, file.number) == (to, number);
@@ -99,7 +99,7 @@ fn run_move(jobs: &Jobs, tree: &Tree, step: &Move) -> Result<()> {
     Ok(())
 }
 
-fn run_drop(jobs: &Jobs, tree: &Tree, step: &Drop) -> Result<()> {
+fn run_drop(jobs: &JobContext, tree: &Tree, step: &Drop) -> Result<()> {
     jobs.install(tree, |_| step.edit())?;
     for (level, _, file) in &step.files {
         jobs.host.counters.dropped(*level);
@@ -113,7 +113,7 @@ fn run_drop(jobs: &Jobs, tree: &Tree, step: &Drop) -> Result<()> {
     Ok(())
 }
 
-fn run_reshape(jobs: &Jobs, tree: &Tree, shape: &Reshape) -> Result<()> {
+fn run_reshape(jobs: &JobContext, tree: &Tree, shape: &Reshape) -> Result<()> {
     jobs.install(tree, |_| shape.edit())?;
     jobs.host.events.send_with(|| Event::Reshaped {
         keyspace: tree.name.clone(),
@@ -126,7 +126,7 @@ fn run_reshape(jobs: &Jobs, tree: &Tree, shape: &Reshape) -> Result<()> {
 /// One merge of a tree.
 #[derive(Clone, Copy)]
 struct MergeJob<'a> {
-    jobs: &'a Jobs,
+    jobs: &'a JobContext,
     tree: &'a Tree,
     merge: &'a Merge,
 }
@@ -245,12 +245,12 @@ impl<'a> MergeJob<'a> {
     /// Each input as sorted runs, newest first.
     fn input_runs(&self) -> Vec<Arc<SortedRun>> {
         let tree = self.tree;
-        let read_file = |file: &Arc<File>| ReadFile {
+        let read_file = |file: &Arc<File>| VersionFile {
             file: file.clone(),
             table: tree.reads.tables.handle(file, &tree.reads.order),
         };
         let runs_of = |input: &Input| {
-            let files: Vec<ReadFile> = input.files.iter().map(read_file).collect();
+            let files: Vec<VersionFile> = input.files.iter().map(read_file).collect();
             match input.part {
                 Part::Run => vec![Arc::new(SortedRun::new(input.level, files, &tree.reads.order))],
                 Part::SstLog => pack_log(input.level, files.into_iter(), &tree.reads.order),
@@ -281,7 +281,7 @@ impl<'a> MergeJob<'a> {
             debug_invariant!(I9, gone.is_none(), "input {gone:?} left the tree under its merge");
         }
         let tombstones = self.input_tombstones(inputs, &held)?;
-        let outside = Outside::new(version, merge);
+        let outside = OlderFiles::new(version, merge);
         let policy = tree.policy.load();
         let spec = OutputSpec {
             level: merge.output_level,
@@ -348,13 +348,13 @@ impl<'a> MergeJob<'a> {
         rules: DropRules,
         spec: OutputSpec,
         heat: Option<Heat<'_>>,
-    ) -> Result<Outcome> {
+    ) -> Result<MergeSummary> {
         let MergeJob { jobs, tree, merge } = *self;
         let readahead = self.readahead_bytes(inputs.len());
         let made_of = self.made_of(&inputs)?;
         let source = |run: Arc<SortedRun>| {
             let options = TableIterOptions::sequential(readahead);
-            Source::Level(LevelIter::new(run, tree.reads.clone(), options))
+            MergeSource::Level(LevelIter::new(run, tree.reads.clone(), options))
         };
         let sources = inputs.into_iter().map(source).collect();
         let mut iter = MergeIter::new(sources, tree.reads.order.clone(), jobs.host.env.fs.clone());
@@ -392,7 +392,7 @@ impl<'a> MergeJob<'a> {
         let (kept, put) = (count.kept, outputs.entries);
         check_invariant!(R16, kept == put, "{kept} entries were kept, and {put} were put out");
         let files = outputs.finish(merge.output_epoch)?;
-        Ok(Outcome { files, count, range_tombstones })
+        Ok(MergeSummary { files, count, range_tombstones })
     }
 
     fn leave_room_to_flush(&self) -> Result<()> {
@@ -411,7 +411,7 @@ impl<'a> MergeJob<'a> {
 
     /// Checks rule R16: every entry of the inputs was read, and the outputs are the entries that
     /// were kept.
-    fn check_counts(&self, outcome: &Outcome) -> Result<()> {
+    fn check_counts(&self, outcome: &MergeSummary) -> Result<()> {
         let due: u64 = self.merge.files().map(|(_, _, file)| file.entries).sum();
         if outcome.count.seen != due {
             return Err(Error::corruption(format!(

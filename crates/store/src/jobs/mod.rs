@@ -1,29 +1,29 @@
 //! The shared context of flushes, merges and compactions, and the step in which their edits become
 //! part of a tree (`catalog/install.rs`) while snapshots come and go.
 //!
-//! The jobs: `flush`, `merge`, `compact`, `covered` (tables that range tombstones hide whole) and
-//! `for_reads` (merges that reads have paid for). `trouble` judges their failures, and `schedule`
-//! says which begins next.
+//! The jobs: `flush`, `merge`, `compact`, `hidden_tables` (tables that range tombstones hide whole)
+//! and `read_triggered_merges` (merges that reads have paid for). `failure_policy` judges their
+//! failures, and `schedule` says which begins next.
 //!
 //! Owns: which keyspaces are due, which the jobs' edits change, and up to where memtables may be
 //! flushed. Never does: begin a job, or decide its inputs.
 
+pub mod changed_keyspaces;
 pub mod compact;
-pub mod covered;
-pub mod due;
+pub mod failure_policy;
 pub mod flush;
-pub mod for_reads;
+pub mod hidden_tables;
 pub mod merge;
+pub mod read_triggered_merges;
 pub mod retry_timer;
 pub mod schedule;
-pub mod trouble;
 
 use crate::catalog::Catalog;
 use crate::catalog::cleanup::Cleanup;
 use crate::catalog::install::TreeEdit;
 use crate::host::Host;
 use crate::host::workers::Workers;
-use crate::jobs::due::Due;
+use crate::jobs::changed_keyspaces::ChangedKeyspaces;
 use crate::manifest::record::Field;
 use crate::tree::{Tree, dropped};
 use crate::write::pipeline::Pipeline;
@@ -33,7 +33,7 @@ use windrow_base::{FileNumber, Result, SeqNo, debug_invariant};
 use windrow_env::sync::atomic::AtomicU64;
 use windrow_plan::tree::{Edit, Version};
 use windrow_read::read::view::ReadLevel;
-use windrow_read::snapshots::DroppedEntries;
+use windrow_read::snapshot_list::DroppedEntries;
 
 /// The outcome of an attempt to install an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,26 +46,26 @@ pub enum Installed {
 }
 
 /// The shared context of jobs.
-pub struct Jobs {
+pub struct JobContext {
     pub host: Arc<Host>,
     pub workers: Arc<Workers>,
     pub catalog: Arc<Catalog>,
     pub cleanup: Arc<Cleanup>,
     pub pipeline: Arc<Pipeline>,
     /// Keyspaces that must be asked for work.
-    pub due: Due,
+    pub due: ChangedKeyspaces,
     /// Memtables with newer sequence numbers stay in memory until a checkpoint has taken its state.
     pub flush_through: AtomicU64,
 }
 
-impl Jobs {
+impl JobContext {
     pub fn new(
         (host, workers): (Arc<Host>, Arc<Workers>),
         (catalog, cleanup): (Arc<Catalog>, Arc<Cleanup>),
         pipeline: Arc<Pipeline>,
-    ) -> Arc<Jobs> {
-        let (due, flush_through) = (Due::default(), AtomicU64::new(SeqNo::MAX));
-        Arc::new(Jobs { host, workers, catalog, cleanup, pipeline, due, flush_through })
+    ) -> Arc<JobContext> {
+        let (due, flush_through) = (ChangedKeyspaces::default(), AtomicU64::new(SeqNo::MAX));
+        Arc::new(JobContext { host, workers, catalog, cleanup, pipeline, due, flush_through })
     }
 
     /// Notes a change in a keyspace on which its merges or its pressure depend.
@@ -88,11 +88,12 @@ impl Jobs {
         }
     }
 
-    /// As [`Jobs::install`], for an edit whose outputs the caller discards if it was not recorded.
+    /// As [`JobContext::install`], for an edit whose outputs the caller discards if it was not
+    /// recorded.
     ///
     /// # Errors
-    /// As [`Jobs::install`]. The edit may have been recorded then, or the next open may find it in
-    /// the manifest, so outputs stay.
+    /// As [`JobContext::install`]. The edit may have been recorded then, or the next open may find
+    /// it in the manifest, so outputs stay.
     pub fn try_install(
         &self,
         tree: &Tree,

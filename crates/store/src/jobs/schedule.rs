@@ -11,23 +11,23 @@
 //! being merged does not count: else the deepest one's keyspace had all threads, for the rest of
 //! its tree.
 //!
-//! A job that fails leaves the tree as it was. `trouble.rs` says whether it is tried again,
-//! `shortage.rs` when one is tried again that found no room, and `due.rs` which keyspaces are asked
-//! at all.
+//! A job that fails leaves the tree as it was. `failure_policy.rs` says whether it is tried again,
+//! `shortage.rs` when one is tried again that found no room, and `changed_keyspaces.rs` which
+//! keyspaces are asked at all.
 //!
 //! Owns: the turns of keyspaces, and the timer for jobs that are tried again. Never does: any of
 //! the work itself.
 
 use crate::host::workers::{Kick, Underway};
-use crate::jobs::Jobs;
-use crate::jobs::covered;
-use crate::jobs::for_reads;
+use crate::jobs::JobContext;
+use crate::jobs::failure_policy::{Tries, end_decision};
+use crate::jobs::hidden_tables;
 use crate::jobs::merge::run_decision;
+use crate::jobs::read_triggered_merges;
 use crate::jobs::retry_timer::RetryTimer;
-use crate::jobs::trouble::{Tries, end_decision};
-use crate::tree::{Tree, Work};
+use crate::tree::{Tree, TreeWork};
 use crate::write::pace::Pressure;
-use crate::write::unflushed::Frozen;
+use crate::write::unflushed_writes::Frozen;
 use std::cmp::Reverse;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, Result, debug_invariant, invariant};
@@ -72,7 +72,7 @@ fn slow_level0(version: &Version, slowdown: u32) -> Option<&Level> {
 pub struct Scheduler {
     /// For jobs, which keep it alive while they run.
     me: Weak<Scheduler>,
-    pub jobs: Arc<Jobs>,
+    pub jobs: Arc<JobContext>,
     /// The debt from which writers are slowed, and the one at which they are slowed most.
     debt_limits: (u64, u64),
     /// The timer that looks for jobs that found something run out.
@@ -82,7 +82,7 @@ pub struct Scheduler {
 impl Scheduler {
     /// Makes the scheduler of these jobs. From here on a thread with work for it can say so
     /// (`Workers::kick`).
-    pub fn new(jobs: Arc<Jobs>) -> Arc<Scheduler> {
+    pub fn new(jobs: Arc<JobContext>) -> Arc<Scheduler> {
         let host = &jobs.host;
         let debt_limits = debt_limits(&host.settings, &host.shares);
         let retry_timer = RetryTimer::default();
@@ -251,9 +251,9 @@ impl Scheduler {
         if tree.is_dropped() || !work.is_merge_due(self.jobs.host.env.clock.monotonic_ns()) {
             return false;
         }
-        if work.hold == 0 && covered::take_due(&self.jobs.host, tree, &mut work) {
+        if work.hold == 0 && hidden_tables::take_due(&self.jobs.host, tree, &mut work) {
             self.begin_job(underway, tree, (work, turn), |scheduler, tree| {
-                let decision = covered::claim(&scheduler.jobs.host, tree);
+                let decision = hidden_tables::claim(&scheduler.jobs.host, tree);
                 scheduler.merge_job(tree, &decision);
             });
             return true;
@@ -266,7 +266,7 @@ impl Scheduler {
             || slow_level0(&version, self.jobs.host.settings.level0_slowdown_files).is_some();
         let decision = match work.hold {
             0 => match policy.pick(&view) {
-                Decision::Idle => for_reads::pick(tree, &work, &policy, &view),
+                Decision::Idle => read_triggered_merges::pick(tree, &work, &policy, &view),
                 decision => decision,
             },
             // During a manual compaction: see `compact.rs`.
@@ -283,7 +283,7 @@ impl Scheduler {
             }
             return false;
         }
-        for_reads::forget_moved(tree, &decision);
+        read_triggered_merges::forget_moved(tree, &decision);
         self.end_chain(work.chain.begin(&decision));
         work.busy.claim(&decision);
         let is_kept = work.busy.has_jobs();
@@ -297,7 +297,7 @@ impl Scheduler {
     /// The decision, or if there is little room for it, the one that fits: see `shortage.rs`.
     fn with_room(
         &self,
-        work: &mut Work,
+        work: &mut TreeWork,
         wanted: Decision,
         room: u64,
         fitting: Option<Decision>,
@@ -322,7 +322,7 @@ impl Scheduler {
         &self,
         underway: &Underway,
         tree: &Arc<Tree>,
-        (mut work, turn): (MutexGuard<'_, Work>, u64),
+        (mut work, turn): (MutexGuard<'_, TreeWork>, u64),
         job: impl FnOnce(&Scheduler, &Tree) + Send + 'static,
     ) {
         work.merging += 1;
@@ -348,7 +348,7 @@ impl Scheduler {
         }
         let mut work = tree.work.lock();
         if !decision.is_idle() {
-            covered::note_job_ended(&mut work);
+            hidden_tables::note_job_ended(&mut work);
         }
         invariant!(I9, work.merging > 0, "a job of `{}` ends that did not begin", tree.name);
         end_decision(&self.jobs.host.events, &mut work, decision, &result);

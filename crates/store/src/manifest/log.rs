@@ -8,8 +8,8 @@
 //! Owns: the file, its durable length, and the error that ended it. Never does: decide what a
 //! record says, or turn writing off (`catalog` does).
 
-use crate::host::place::Place;
-use crate::manifest::record::{Field, Record};
+use crate::host::database_directory::DatabaseDirectory;
+use crate::manifest::record::{Field, ManifestRecord};
 use std::path::{Path, PathBuf};
 use windrow_base::{
     Error, FileNumber, FileUid, Result, check_invariant, debug_invariant, unless_mutant,
@@ -49,7 +49,7 @@ impl ManifestLog {
         env: &Env,
         dir: &Path,
         number: FileNumber,
-        snapshot: &Record,
+        snapshot: &ManifestRecord,
     ) -> Result<ManifestLog> {
         let is_whole = matches!(snapshot.0.first(), Some(Field::Snapshot));
         check_invariant!(R2, is_whole, "manifest {number} would go on from another one");
@@ -87,7 +87,7 @@ impl ManifestLog {
     ///
     /// # Errors
     /// `Io` that says that it was replaced.
-    pub(crate) fn check_in_place(&self, place: &Place) -> Result<()> {
+    pub(crate) fn check_in_place(&self, place: &DatabaseDirectory) -> Result<()> {
         place.check()?;
         place.check_file(&self.path, self.id, self.durable_bytes)
     }
@@ -96,7 +96,7 @@ impl ManifestLog {
     ///
     /// # Errors
     /// An error of the file system; the manifest takes no record after that.
-    pub fn append(&mut self, record: &Record) -> Result<()> {
+    pub fn append(&mut self, record: &ManifestRecord) -> Result<()> {
         let before = self.durable_bytes;
         self.write(record)?;
         let synced = self.file.sync();
@@ -113,11 +113,11 @@ impl ManifestLog {
     ///
     /// # Errors
     /// As [`ManifestLog::append`].
-    pub fn append_unsynced(&mut self, record: &Record) -> Result<()> {
+    pub fn append_unsynced(&mut self, record: &ManifestRecord) -> Result<()> {
         self.write(record)
     }
 
-    fn write(&mut self, record: &Record) -> Result<()> {
+    fn write(&mut self, record: &ManifestRecord) -> Result<()> {
         if let Some(first) = &self.failed {
             return Err(Error::after(first, "an earlier write of the manifest failed")
                 .with_file(self.path.display().to_string()));
@@ -131,7 +131,7 @@ impl ManifestLog {
     }
 
     /// Writes field by field, so that a record with the bounds of all tables is not held as bytes.
-    fn write_fields(&mut self, record: &Record) -> Result<()> {
+    fn write_fields(&mut self, record: &ManifestRecord) -> Result<()> {
         let (offset, durable) = (self.file.len(), self.durable_bytes);
         check_invariant!(
             R5,
@@ -139,7 +139,7 @@ impl ManifestLog {
             "a record at {offset} says that {durable} is durable"
         );
         let framing = LogKind::Manifest.framing();
-        let place = log::Place { framing, uid: self.uid, offset, durable_up_to: durable };
+        let place = log::LogPosition { framing, uid: self.uid, offset, durable_up_to: durable };
         let mut framer = Framer::new(Class::Edit, place);
         let mut put = |_, fragment: &[u8]| self.file.append(fragment);
         record.encode_parts(|part| framer.push(part, &mut put))?;

@@ -103,9 +103,9 @@ impl Field {
 
 /// One record.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record(pub Vec<Field>);
+pub struct ManifestRecord(pub Vec<Field>);
 
-impl Record {
+impl ManifestRecord {
     /// The settings that it stores, if any.
     pub fn settings(&self) -> Option<&str> {
         self.0.iter().rev().find_map(|field| match field {
@@ -150,7 +150,7 @@ impl Record {
     /// # Errors
     /// `Corruption` for malformed bytes, `NotSupported` for a field that must
     /// be understood and is not.
-    pub fn decode(bytes: &[u8]) -> Result<Record> {
+    pub fn decode(bytes: &[u8]) -> Result<ManifestRecord> {
         let mut decoder = Decoder::new(bytes);
         let mut fields = Vec::new();
         while !decoder.is_empty() {
@@ -160,7 +160,7 @@ impl Record {
                 fields.push(field);
             }
         }
-        Ok(Record(fields))
+        Ok(ManifestRecord(fields))
     }
 }
 
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn records_round_trip() {
-        let record = Record(vec![
+        let record = ManifestRecord(vec![
             Field::Snapshot,
             Field::KeyspaceCreate(KeyspaceRecord {
                 id: KeyspaceId(7),
@@ -330,10 +330,10 @@ mod tests {
         ]);
         let mut bytes = Vec::new();
         record.encode(&mut bytes);
-        assert_eq!(Record::decode(&bytes).unwrap(), record);
+        assert_eq!(ManifestRecord::decode(&bytes).unwrap(), record);
         for cut in 0..bytes.len() {
             // Cut anywhere it is an error or a shorter list of whole fields.
-            if let Ok(shorter) = Record::decode(&bytes[..cut]) {
+            if let Ok(shorter) = ManifestRecord::decode(&bytes[..cut]) {
                 assert!(record.0.starts_with(&shorter.0));
             }
         }
@@ -352,8 +352,8 @@ mod tests {
         ];
         for field in fields {
             let mut bytes = Vec::new();
-            Record(vec![field.clone()]).encode(&mut bytes);
-            assert!(Record::decode(&bytes).unwrap_err().is_corruption(), "{field:?}");
+            ManifestRecord(vec![field.clone()]).encode(&mut bytes);
+            assert!(ManifestRecord::decode(&bytes).unwrap_err().is_corruption(), "{field:?}");
         }
     }
 
@@ -362,11 +362,11 @@ mod tests {
         let mut optional = Vec::new();
         put_varint(&mut optional, 1000);
         put_slice(&mut optional, b"anything");
-        assert_eq!(Record::decode(&optional).unwrap(), Record::default());
+        assert_eq!(ManifestRecord::decode(&optional).unwrap(), ManifestRecord::default());
         let mut required = Vec::new();
         put_varint(&mut required, 1001);
         put_slice(&mut required, b"");
-        let error = Record::decode(&required).unwrap_err();
+        let error = ManifestRecord::decode(&required).unwrap_err();
         assert_eq!(error.kind(), windrow_base::ErrorKind::NotSupported);
     }
 }

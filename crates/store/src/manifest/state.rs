@@ -6,7 +6,7 @@
 //!
 //! Owns: the fold of a record, and the snapshot of a state. Never does: read or write a file.
 
-use crate::manifest::record::{Field, KeyspaceRecord, Record};
+use crate::manifest::record::{Field, KeyspaceRecord, ManifestRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::{
@@ -72,7 +72,7 @@ impl ManifestState {
     /// # Errors
     /// `Corruption` if the record contradicts those before it;
     /// `InvalidArgument` for a comparator that is not registered.
-    pub fn apply(&mut self, record: &Record, order_of: &OrderOf<'_>) -> Result<()> {
+    pub fn apply(&mut self, record: &ManifestRecord, order_of: &OrderOf<'_>) -> Result<()> {
         // Any record after a clean close undoes it: the database was reopened.
         self.clean_close = None;
         let before = self.counters();
@@ -92,7 +92,7 @@ impl ManifestState {
     ///
     /// # Errors
     /// As [`ManifestState::apply`].
-    pub fn change(&self, record: &Record, order_of: &OrderOf<'_>) -> Result<Change> {
+    pub fn change(&self, record: &ManifestRecord, order_of: &OrderOf<'_>) -> Result<Change> {
         let named: BTreeSet<_> = record.0.iter().filter_map(Field::keyspace).collect();
         let there = |id: &KeyspaceId| Some((*id, self.keyspaces.get(id)?.clone()));
         let mut after = ManifestState {
@@ -204,7 +204,7 @@ impl ManifestState {
     }
 
     /// The whole state as one record, from which it can be folded again.
-    pub fn snapshot(&self) -> Record {
+    pub fn snapshot(&self) -> ManifestRecord {
         let mut fields = vec![Field::Snapshot];
         for (id, keyspace) in &self.keyspaces {
             fields.push(Field::KeyspaceCreate(KeyspaceRecord::clone(&keyspace.record)));
@@ -227,7 +227,7 @@ impl ManifestState {
         if !self.settings_text.is_empty() {
             fields.push(Field::Settings(self.settings_text.to_string()));
         }
-        let snapshot = Record(fields);
+        let snapshot = ManifestRecord(fields);
         if cfg!(debug_assertions) {
             let is_whole = self.is_all_of(&snapshot);
             debug_invariant!(R2, is_whole, "a snapshot does not say all of the manifest");
@@ -236,7 +236,7 @@ impl ManifestState {
     }
 
     /// Whether a snapshot folds to this state again.
-    fn is_all_of(&self, snapshot: &Record) -> bool {
+    fn is_all_of(&self, snapshot: &ManifestRecord) -> bool {
         let order_of = |comparator: &str| {
             let mut keyspaces = self.keyspaces.values();
             let of_it = keyspaces.find(|keyspace| keyspace.record.comparator == comparator);
@@ -258,8 +258,8 @@ impl ManifestState {
     }
 
     /// The state of a new database: the default keyspace and nothing in it.
-    pub fn new_database(default: KeyspaceRecord, settings_text: String) -> Record {
-        Record(vec![
+    pub fn new_database(default: KeyspaceRecord, settings_text: String) -> ManifestRecord {
+        ManifestRecord(vec![
             Field::Snapshot,
             Field::KeyspaceCreate(default),
             Field::NextKeyspace(1),

@@ -20,15 +20,15 @@ use windrow_format::block::BLOCK_TRAILER_BYTES;
 use windrow_format::filter::{LINE_BYTES, filter_bytes};
 use windrow_plan::Merge;
 use windrow_plan::filter_memory::merlin::{self, Estimate, InputStatistics};
-use windrow_plan::filter_memory::{FilterJob, FilterPlan, aimed};
+use windrow_plan::filter_memory::{FilterJob, FilterPlan, query_estimate};
 use windrow_plan::tree::{File, Part, Place, Version};
 use windrow_read::cache::TableCache;
 use windrow_read::read::statistics::Estimates;
-use windrow_read::read::view::{ReadFile, SortedRun};
+use windrow_read::read::view::{SortedRun, VersionFile};
 
 /// An input that hands its queries down.
-struct Input {
-    file: ReadFile,
+struct EstimatedInput {
+    file: VersionFile,
     place: Place,
     estimate: Estimate,
 }
@@ -42,7 +42,7 @@ pub struct OutputFilters {
     version: Arc<Version>,
     estimates: Estimates,
     /// Empty for a flush.
-    inputs: Vec<Input>,
+    inputs: Vec<EstimatedInput>,
     is_flush: bool,
     tables: Arc<TableCache>,
     _reserved: Option<Reservation>,
@@ -93,7 +93,7 @@ impl OutputFilters {
             let known = |file: &File| self.estimates.get(file);
             let range = (table.lower, table.upper);
             let estimate =
-                aimed::flushed(&self.version, range, table.entries, self.queries, &known);
+                query_estimate::flushed(&self.version, range, table.entries, self.queries, &known);
             return (!self.estimates.is_empty()).then_some(estimate);
         }
         let inputs: Vec<InputStatistics> = self
@@ -110,7 +110,7 @@ impl OutputFilters {
 
     /// The share of an input's entries in `[lower, upper)`, about: bytes of data, to a block, by
     /// its index. Zero if it cannot be opened any more.
-    fn share(&self, input: &ReadFile, lower: Option<&[u8]>, upper: Option<&[u8]>) -> f64 {
+    fn share(&self, input: &VersionFile, lower: Option<&[u8]>, upper: Option<&[u8]>) -> f64 {
         let (file, order) = (&input.file, &self.version.order);
         let ends_before = |upper: &[u8]| order.compare(upper, &file.smallest).is_le();
         let begins_after = |lower: &[u8]| order.compare(lower, &file.largest).is_gt();
@@ -194,7 +194,7 @@ impl OutputFilters {
             for file in runs.iter().flat_map(|run| &run.files) {
                 let estimate = filters.estimates.get(&file.file);
                 if let Some((estimate, &place)) = estimate.zip(places.get(&file.file.number)) {
-                    filters.inputs.push(Input { file: file.clone(), place, estimate });
+                    filters.inputs.push(EstimatedInput { file: file.clone(), place, estimate });
                 }
             }
         }
@@ -232,7 +232,7 @@ impl OutputFilters {
         let known = |file: &File| estimates.get(file);
         let is_flush = inputs.is_empty();
         let fresh = (is_flush && !estimates.is_empty())
-            .then(|| aimed::flushed(&version, (None, None), entries, queries, &known));
+            .then(|| query_estimate::flushed(&version, (None, None), entries, queries, &known));
         let bits_max = tree.reads.tables.filter_bits_max();
         let expected = &policy.expected_levels(&version, &tree.sizes.load());
         let job = FilterJob { inputs, output, entries, expected, queries, reserved_bits, bits_max };

@@ -1,15 +1,16 @@
 //! The parts of merges and flushes that make tables of entries.
 //!
-//! `dropping` decides which entries stay, `writer` cuts them into tables, `filters` gives the
-//! tables their filters, and `heat` measures how hot their keys are. `jobs` runs them, for a merge
-//! or, with a memtable as the input, for a flush. `raw` writes tables entry by entry, for repair.
+//! `dropper` decides which entries stay, `writer` cuts them into tables, `filters` gives the tables
+//! their filters, and `heat` measures how hot their keys are. `jobs` runs them, for a merge or,
+//! with a memtable as the input, for a flush. `raw_tables` writes tables entry by entry, for
+//! repair.
 //!
 //! Owns: the entries and tables of one job. Never does: pick a job, or install an edit (`jobs`).
 
-pub mod dropping;
+pub mod dropper;
 #[cfg(test)]
-mod dropping_tests;
+mod dropper_tests;
 pub mod filters;
 pub mod heat;
-pub mod raw;
+pub mod raw_tables;
 pub mod writer;

@@ -11,10 +11,10 @@
 //! numbers.
 //!
 //! Owns: the tables of one job until they are handed over. Never does: touch the manifest, or
-//! decide which entries stay (`dropping.rs`).
+//! decide which entries stay (`dropper.rs`).
 
 use crate::host::Host;
-use crate::merge::dropping::Sink;
+use crate::merge::dropper::Sink;
 use crate::merge::filters::{OutputFilters, TableSoFar};
 use crate::merge::heat::Heat;
 use crate::tree::Tree;
@@ -72,28 +72,28 @@ struct Finished {
 }
 
 /// A borrow for a job, or a share for an ingestion.
-enum Shared<'a, T> {
+enum BorrowedOrShared<'a, T> {
     Borrowed(&'a T),
     Counted(Arc<T>),
 }
 
-impl<T> Deref for Shared<'_, T> {
+impl<T> Deref for BorrowedOrShared<'_, T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
         match self {
-            Shared::Borrowed(it) => it,
-            Shared::Counted(it) => it,
+            BorrowedOrShared::Borrowed(it) => it,
+            BorrowedOrShared::Counted(it) => it,
         }
     }
 }
 
-impl<T> Clone for Shared<'_, T> {
+impl<T> Clone for BorrowedOrShared<'_, T> {
     fn clone(&self) -> Self {
         match self {
-            Shared::Borrowed(it) => Shared::Borrowed(it),
-            Shared::Counted(it) => Shared::Counted(it.clone()),
+            BorrowedOrShared::Borrowed(it) => BorrowedOrShared::Borrowed(it),
+            BorrowedOrShared::Counted(it) => BorrowedOrShared::Counted(it.clone()),
         }
     }
 }
@@ -103,8 +103,8 @@ pub type Unfinished = Vec<Box<dyn WriteFile>>;
 
 /// Writes the outputs of one job.
 pub struct Outputs<'a> {
-    host: Shared<'a, Host>,
-    tree: Shared<'a, Tree>,
+    host: BorrowedOrShared<'a, Host>,
+    tree: BorrowedOrShared<'a, Tree>,
     spec: OutputSpec,
     /// The cut before the open table: its tombstones begin there.
     lower: Option<Vec<u8>>,
@@ -133,16 +133,20 @@ pub struct Outputs<'a> {
 impl Outputs<'static> {
     /// Makes the outputs of an ingestion, which goes on after the call that began them.
     pub fn shared(host: Arc<Host>, tree: Arc<Tree>, spec: OutputSpec) -> Outputs<'static> {
-        Outputs::over(Shared::Counted(host), Shared::Counted(tree), spec)
+        Outputs::over(BorrowedOrShared::Counted(host), BorrowedOrShared::Counted(tree), spec)
     }
 }
 
 impl<'a> Outputs<'a> {
     pub fn new(host: &'a Host, tree: &'a Tree, spec: OutputSpec) -> Outputs<'a> {
-        Outputs::over(Shared::Borrowed(host), Shared::Borrowed(tree), spec)
+        Outputs::over(BorrowedOrShared::Borrowed(host), BorrowedOrShared::Borrowed(tree), spec)
     }
 
-    fn over(host: Shared<'a, Host>, tree: Shared<'a, Tree>, spec: OutputSpec) -> Outputs<'a> {
+    fn over(
+        host: BorrowedOrShared<'a, Host>,
+        tree: BorrowedOrShared<'a, Tree>,
+        spec: OutputSpec,
+    ) -> Outputs<'a> {
         Outputs {
             host,
             tree,

@@ -11,7 +11,7 @@ use windrow_base::key::trailer_seq;
 use windrow_env::sync::Mutex;
 use windrow_plan::axes::{Sample, Sampler};
 use windrow_plan::tree::Version;
-use windrow_plan::{Policy, Settings};
+use windrow_plan::{PlanSettings, Policy};
 use windrow_read::lock_ranks;
 use windrow_read::memtable::{MemCursor, Memtable};
 
@@ -22,9 +22,9 @@ const TRAILER_BYTES: usize = 8;
 type Boundaries = Arc<[Vec<u8>]>;
 
 /// The sample that flushes of a keyspace share.
-pub struct FlushSample(Mutex<Option<Shared>>);
+pub struct FlushSample(Mutex<Option<SharedSample>>);
 
-struct Shared {
+struct SharedSample {
     /// The boundaries of the version for which the sample was taken.
     before: Boundaries,
     sample: Arc<Sample>,
@@ -49,7 +49,7 @@ impl FlushSample {
         &self,
         policy: &Policy,
         version: &Version,
-        sizes: &Settings,
+        sizes: &PlanSettings,
         memtable: &Memtable,
     ) -> Option<Boundaries> {
         let is_wanted = policy.wants_sample(version, sizes);
@@ -69,7 +69,7 @@ impl FlushSample {
                 policy.boundaries(version, sizes, Some(&kept.sample))
             }
             _ => {
-                *shared = Some(Shared { before: version.boundaries.clone(), sample });
+                *shared = Some(SharedSample { before: version.boundaries.clone(), sample });
                 Some(boundaries)
             }
         }
@@ -79,7 +79,8 @@ impl FlushSample {
     /// other.
     fn kept(&self, boundaries: Option<&Boundaries>) -> Option<Arc<Sample>> {
         let mut shared = self.0.lock();
-        let fits = |kept: &mut Shared| boundaries.is_some_and(|now| Arc::ptr_eq(&kept.before, now));
+        let fits =
+            |kept: &mut SharedSample| boundaries.is_some_and(|now| Arc::ptr_eq(&kept.before, now));
         if !shared.as_mut().is_some_and(fits) {
             *shared = None;
         }

@@ -6,9 +6,9 @@
 
 pub mod filter_ledger;
 pub mod flush_sample;
-pub mod trees;
+pub mod keyspace_list;
 
-use crate::host::shortage::{Attempt, Retry};
+use crate::host::shortage::{OversizedMerge, Retry};
 use crate::manifest::record::KeyspaceRecord;
 use crate::tree::filter_ledger::FilterLedger;
 use crate::tree::flush_sample::FlushSample;
@@ -19,9 +19,9 @@ use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_env::sync::{ArcSwap, ArcSwapOption, Guard, Mutex};
 use windrow_plan::busy::Busy;
 use windrow_plan::hotness::HotMap;
-use windrow_plan::measured::Measured;
 use windrow_plan::tree::{File, Version};
-use windrow_plan::{Policy, Settings};
+use windrow_plan::use_measure::UseMeasure;
+use windrow_plan::{PlanSettings, Policy};
 use windrow_read::lock_ranks;
 use windrow_read::memtable::Memtable;
 use windrow_read::operators::CompactionFilter;
@@ -34,7 +34,7 @@ use windrow_skiplist::ChunkPool;
 
 /// Background work that is under way on a tree.
 #[derive(Default)]
-pub struct Work {
+pub struct TreeWork {
     pub busy: Busy,
     pub merging: u32,
     /// Manual compactions under way: the picker relieves level 0 and nothing else.
@@ -58,7 +58,7 @@ pub struct Notes {
     /// tree without range tombstones gets no look.
     pub(crate) last_look: Option<LastLook>,
     /// The last merge that was begun with less room than it might need.
-    pub attempt: Attempt,
+    pub attempt: OversizedMerge,
     /// When merges that found something run out are tried again.
     pub(crate) merge_retry: Retry,
     /// The damaged part of `busy`: no job takes it until the database is reopened.
@@ -67,7 +67,7 @@ pub struct Notes {
     pub damage: Option<Error>,
 }
 
-impl Work {
+impl TreeWork {
     /// Why a merge that is due waits for room.
     pub(crate) fn waits_for_room(&self) -> Option<&Error> {
         let notes = self.notes.as_ref()?;
@@ -99,7 +99,7 @@ impl Work {
 /// The measured use of a keyspace.
 #[derive(Default)]
 pub struct MeasuredUse {
-    pub measured: Measured,
+    pub measured: UseMeasure,
     /// Bytes that one more table would have cost reads up to the last flush.
     pub(crate) read_bytes: u64,
 }
@@ -134,12 +134,12 @@ pub struct Tree {
     pub filter: Option<Arc<dyn CompactionFilter>>,
     pub policy: ArcSwap<Policy>,
     /// The sizes that the policy reads; they change with it.
-    pub sizes: ArcSwap<Settings>,
+    pub sizes: ArcSwap<PlanSettings>,
     /// The keyspace's own settings; most have none, and take no memory for them.
     settings: ArcSwapOption<KeyspaceSettings>,
     /// Whether the settings include a TTL: every put asks.
     has_ttl: AtomicBool,
-    pub work: Mutex<Work>,
+    pub work: Mutex<TreeWork>,
     pub reads: Arc<ReadOwner>,
     /// How hot keys are; made when a merge first asks for it. Not persisted: each table has its own
     /// hotness.
@@ -163,7 +163,7 @@ pub struct TreeParts<'a> {
     pub filter: Option<Arc<dyn CompactionFilter>>,
     pub settings: KeyspaceSettings,
     pub policy: Arc<Policy>,
-    pub sizes: Arc<Settings>,
+    pub sizes: Arc<PlanSettings>,
     pub version: Arc<Version>,
     /// Frozen memtables a read-only open replayed the logs into, newest first.
     pub frozen: Vec<Arc<Memtable>>,
@@ -191,7 +191,7 @@ impl Tree {
             sizes: ArcSwap::new(sizes),
             has_ttl: AtomicBool::new(settings.ttl.is_some()),
             settings: ArcSwapOption::new(unless_empty(settings)),
-            work: Mutex::new(lock_ranks::TREE_WORK, Work::default()),
+            work: Mutex::new(lock_ranks::TREE_WORK, TreeWork::default()),
             reads,
             hot_map: OnceLock::new(),
             for_jobs: OnceLock::new(),

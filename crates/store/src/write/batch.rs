@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, prefix_end};
 use windrow_base::{Error, KeyspaceId, Result};
-use windrow_format::batch::{BatchBuf, Mark, Op};
+use windrow_format::batch::{BatchBuf, Op, RollbackPoint};
 use windrow_read::memtable::memory_bytes_of;
 use windrow_read::read::split_expiry;
 
@@ -187,7 +187,7 @@ pub struct Batch {
 /// A place in a [`Batch`] to go back to.
 #[derive(Clone, Debug)]
 pub struct BatchMark {
-    pub buf: Mark,
+    pub buf: RollbackPoint,
     touched: Vec<Touched>,
 }
 

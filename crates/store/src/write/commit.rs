@@ -21,7 +21,7 @@ use crate::write::batch::{Batch, Touched};
 use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, Slot};
 use crate::write::read_set::ReadSet;
-use crate::write::room::{Reserved, Room};
+use crate::write::room::{Reserved, RoomRequest};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Kind, Result, SeqNo, invariant};
 use windrow_format::batch::{self, BatchBuf, Op};
@@ -116,7 +116,7 @@ impl Pipeline {
         self.host.write_state.check()?;
         let Batch { buf, touched, .. } = batch;
         let begin_ns = self.begin_timing(sync);
-        let mut room = Room::new(self, touched);
+        let mut room = RoomRequest::new(self, touched);
         room.wait_for_pace(buf.byte_len());
         let Reserved { slot, due, takes_lent, watching } = room.reserve(buf, reads)?;
         let unwinding = Unwinding::of_writing(self, &slot);

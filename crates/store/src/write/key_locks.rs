@@ -6,7 +6,7 @@
 //! wait for itself is refused. Only a wait adds to that graph, so there are no other deadlocks.
 //!
 //! Locks save transactions from conflicts. The reads of a transaction decide whether it may commit
-//! (`recent.rs`), so writes without a transaction take no locks.
+//! (`recent_writes.rs`), so writes without a transaction take no locks.
 //!
 //! Owns: the holder of each lock, and the waiters. Never does: read or write the database.
 
@@ -22,11 +22,11 @@ use windrow_read::lock_ranks;
 const LOCK_BYTES: usize = 160;
 
 /// The holder of a lock: a transaction.
-pub type Owner = u64;
+pub type LockOwner = u64;
 
 /// The mode in which a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockMode {
+pub enum KeyLockMode {
     /// Others may hold it shared as well.
     Shared,
     /// Nobody else holds it.
@@ -49,50 +49,50 @@ impl LockKey {
 
 /// The reason for which a lock was not given.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum LockRefusal {
     /// Others had it for as long as the caller would wait.
     TimedOut,
     /// It would have waited for itself: the others on the way, each with the key that it waits for.
-    Deadlock(Vec<(Owner, LockKey)>),
+    Deadlock(Vec<(LockOwner, LockKey)>),
 }
 
 struct Waiter {
-    owner: Owner,
-    mode: LockMode,
+    owner: LockOwner,
+    mode: KeyLockMode,
     granted: Arc<Condvar>,
 }
 
 #[derive(Default)]
 struct KeyLock {
     /// One holder, or several that share it.
-    holders: Vec<Owner>,
+    holders: Vec<LockOwner>,
     is_exclusive: bool,
     queue: VecDeque<Waiter>,
 }
 
 #[derive(Default)]
-struct State {
+struct KeyLocksState {
     spaces: HashMap<KeyspaceId, BTreeMap<OrderedKey, KeyLock>>,
     /// The key that each owner waits for.
-    waiting: HashMap<Owner, LockKey>,
+    waiting: HashMap<LockOwner, LockKey>,
     bytes: usize,
 }
 
 /// The locks of a database.
 pub struct KeyLocks {
-    state: Mutex<State>,
+    state: Mutex<KeyLocksState>,
     next_owner: AtomicU64,
 }
 
 impl KeyLocks {
     /// Makes the locks; none is held.
     pub fn new() -> KeyLocks {
-        let state = Mutex::new(lock_ranks::KEY_LOCKS, State::default());
+        let state = Mutex::new(lock_ranks::KEY_LOCKS, KeyLocksState::default());
         KeyLocks { state, next_owner: AtomicU64::new(1) }
     }
 
     /// Returns a new owner.
-    pub fn new_owner(&self) -> Owner {
+    pub fn new_owner(&self) -> LockOwner {
         self.next_owner.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -103,15 +103,15 @@ impl KeyLocks {
     /// The reason for which it was refused: nothing has changed then.
     pub fn acquire(
         &self,
-        owner: Owner,
+        owner: LockOwner,
         at: &LockKey,
-        mode: LockMode,
+        mode: KeyLockMode,
         wait_ns: u64,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, LockRefusal> {
         let mut state = self.state.lock();
         let lock = state.lock_mut(at);
         let is_held = lock.holders.contains(&owner);
-        if is_held && (lock.is_exclusive || mode == LockMode::Shared) {
+        if is_held && (lock.is_exclusive || mode == KeyLockMode::Shared) {
             return Ok(false);
         }
         if (is_held || lock.queue.is_empty()) && lock.admits(owner, mode) {
@@ -119,7 +119,7 @@ impl KeyLocks {
             return Ok(!is_held);
         }
         if wait_ns == 0 {
-            return Err(Refused::TimedOut);
+            return Err(LockRefusal::TimedOut);
         }
         let granted = Arc::new(Condvar::new());
         let waiter = Waiter { owner, mode, granted: granted.clone() };
@@ -130,7 +130,7 @@ impl KeyLocks {
         state.waiting.insert(owner, at.clone());
         if let Some(circle) = state.circle_of(owner) {
             state.leave(owner, at);
-            return Err(Refused::Deadlock(circle));
+            return Err(LockRefusal::Deadlock(circle));
         }
         loop {
             let is_over = granted.wait_ns(&mut state, wait_ns);
@@ -139,13 +139,13 @@ impl KeyLocks {
             }
             if is_over {
                 state.leave(owner, at);
-                return Err(Refused::TimedOut);
+                return Err(LockRefusal::TimedOut);
             }
         }
     }
 
     /// Gives locks back, and wakes the next waiters.
-    pub fn release(&self, owner: Owner, held: &[LockKey]) {
+    pub fn release(&self, owner: LockOwner, held: &[LockKey]) {
         if held.is_empty() {
             return;
         }
@@ -164,35 +164,35 @@ impl KeyLocks {
 
 impl KeyLock {
     /// Whether its holders let one more in.
-    fn admits(&self, owner: Owner, mode: LockMode) -> bool {
+    fn admits(&self, owner: LockOwner, mode: KeyLockMode) -> bool {
         match mode {
-            LockMode::Shared => !self.is_exclusive,
-            LockMode::Exclusive => self.holders.iter().all(|holder| *holder == owner),
+            KeyLockMode::Shared => !self.is_exclusive,
+            KeyLockMode::Exclusive => self.holders.iter().all(|holder| *holder == owner),
         }
     }
 
-    fn give(&mut self, owner: Owner, mode: LockMode) {
+    fn give(&mut self, owner: LockOwner, mode: KeyLockMode) {
         debug_assert!(self.admits(owner, mode), "a lock is given to {owner} and held");
         if !self.holders.contains(&owner) {
             self.holders.push(owner);
         }
-        self.is_exclusive = mode == LockMode::Exclusive;
+        self.is_exclusive = mode == KeyLockMode::Exclusive;
     }
 
-    fn take(&mut self, owner: Owner) {
+    fn take(&mut self, owner: LockOwner) {
         self.holders.retain(|holder| *holder != owner);
         self.is_exclusive &= !self.holders.is_empty();
     }
 
     /// The owners for which a waiter waits: the holders, and those before it in line.
-    fn blockers(&self, owner: Owner) -> Vec<Owner> {
+    fn blockers(&self, owner: LockOwner) -> Vec<LockOwner> {
         let Some(at) = self.queue.iter().position(|waiter| waiter.owner == owner) else {
             return Vec::new();
         };
         let mode = self.queue[at].mode;
         let excludes =
-            |other: LockMode| other == LockMode::Exclusive || mode == LockMode::Exclusive;
-        let held_as = if self.is_exclusive { LockMode::Exclusive } else { LockMode::Shared };
+            |other: KeyLockMode| other == KeyLockMode::Exclusive || mode == KeyLockMode::Exclusive;
+        let held_as = if self.is_exclusive { KeyLockMode::Exclusive } else { KeyLockMode::Shared };
         let holders = self.holders.iter().copied().filter(|_| excludes(held_as));
         let earlier = self.queue.iter().take(at).filter(|waiter| excludes(waiter.mode));
         let all = holders.chain(earlier.map(|waiter| waiter.owner));
@@ -200,9 +200,9 @@ impl KeyLock {
     }
 }
 
-impl State {
+impl KeyLocksState {
     fn lock_mut(&mut self, at: &LockKey) -> &mut KeyLock {
-        let State { spaces, bytes, .. } = self;
+        let KeyLocksState { spaces, bytes, .. } = self;
         let space = spaces.entry(at.keyspace).or_default();
         space.entry(at.key.clone()).or_insert_with(|| {
             *bytes += at.memory_bytes();
@@ -238,20 +238,20 @@ impl State {
     }
 
     /// Ends a wait that failed. Others may have waited only for it.
-    fn leave(&mut self, owner: Owner, at: &LockKey) {
+    fn leave(&mut self, owner: LockOwner, at: &LockKey) {
         self.lock_mut(at).queue.retain(|waiter| waiter.owner != owner);
         self.waiting.remove(&owner);
         self.give_next(at);
     }
 
-    fn blockers(&self, owner: Owner) -> Vec<Owner> {
+    fn blockers(&self, owner: LockOwner) -> Vec<LockOwner> {
         let Some(at) = self.waiting.get(&owner) else { return Vec::new() };
         let lock = self.spaces.get(&at.keyspace).and_then(|space| space.get(&at.key));
         lock.map(|lock| lock.blockers(owner)).unwrap_or_default()
     }
 
     /// The others on a path from an owner to itself, if it waits for itself.
-    fn circle_of(&self, owner: Owner) -> Option<Vec<(Owner, LockKey)>> {
+    fn circle_of(&self, owner: LockOwner) -> Option<Vec<(LockOwner, LockKey)>> {
         let mut path = Vec::new();
         self.leads_to(owner, owner, &mut HashSet::new(), &mut path)
             .then(|| path.iter().map(|other| (*other, self.waiting[other].clone())).collect())
@@ -259,10 +259,10 @@ impl State {
 
     fn leads_to(
         &self,
-        from: Owner,
-        to: Owner,
-        seen: &mut HashSet<Owner>,
-        path: &mut Vec<Owner>,
+        from: LockOwner,
+        to: LockOwner,
+        seen: &mut HashSet<LockOwner>,
+        path: &mut Vec<LockOwner>,
     ) -> bool {
         for next in self.blockers(from) {
             if next == to {
@@ -283,7 +283,7 @@ impl State {
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "plain threads wait for each other")]
 mod tests {
-    use super::LockMode::{Exclusive, Shared};
+    use super::KeyLockMode::{Exclusive, Shared};
     use super::*;
     use std::thread;
     use std::time::Duration;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     /// Returns once an owner waits.
-    fn until_waiting(locks: &KeyLocks, owner: Owner) {
+    fn until_waiting(locks: &KeyLocks, owner: LockOwner) {
         while !locks.state.lock().waiting.contains_key(&owner) {
             thread::sleep(Duration::from_micros(100));
         }
@@ -312,12 +312,12 @@ mod tests {
         assert_eq!(locks.acquire(1, &a, Shared, 0), Ok(true));
         assert_eq!(locks.acquire(2, &a, Shared, 0), Ok(true));
         assert_eq!(locks.acquire(2, &a, Shared, 0), Ok(false), "it has it");
-        assert_eq!(locks.acquire(3, &a, Exclusive, 0), Err(Refused::TimedOut));
-        assert_eq!(locks.acquire(1, &a, Exclusive, 0), Err(Refused::TimedOut));
+        assert_eq!(locks.acquire(3, &a, Exclusive, 0), Err(LockRefusal::TimedOut));
+        assert_eq!(locks.acquire(1, &a, Exclusive, 0), Err(LockRefusal::TimedOut));
         locks.release(2, std::slice::from_ref(&a));
         assert_eq!(locks.acquire(1, &a, Exclusive, 0), Ok(false), "the only one that shares it");
         assert_eq!(locks.acquire(1, &a, Shared, 0), Ok(false));
-        assert_eq!(locks.acquire(2, &a, Shared, 0), Err(Refused::TimedOut));
+        assert_eq!(locks.acquire(2, &a, Shared, 0), Err(LockRefusal::TimedOut));
         assert!(locks.memory_bytes() > 0);
         locks.release(1, std::slice::from_ref(&a));
         assert_eq!(locks.memory_bytes(), 0);
@@ -336,7 +336,7 @@ mod tests {
             got
         });
         until_waiting(&locks, 2);
-        assert_eq!(locks.acquire(3, &a, Shared, 0), Err(Refused::TimedOut), "2 was first");
+        assert_eq!(locks.acquire(3, &a, Shared, 0), Err(LockRefusal::TimedOut), "2 was first");
         let (theirs, at) = (locks.clone(), a.clone());
         let third = thread::spawn(move || theirs.acquire(3, &at, Shared, FOREVER));
         until_waiting(&locks, 3);
@@ -354,7 +354,7 @@ mod tests {
         let second = thread::spawn(move || theirs.acquire(2, &at, Exclusive, 30_000_000));
         until_waiting(&locks, 2);
         assert_eq!(locks.acquire(3, &a, Shared, FOREVER), Ok(true), "once 2 has given up");
-        assert_eq!(second.join().unwrap(), Err(Refused::TimedOut));
+        assert_eq!(second.join().unwrap(), Err(LockRefusal::TimedOut));
         locks.release(1, std::slice::from_ref(&a));
         locks.release(3, &[a]);
         assert_eq!(locks.memory_bytes(), 0);
@@ -367,7 +367,7 @@ mod tests {
         for (owner, at) in (1..).zip(&keys) {
             locks.acquire(owner, at, Exclusive, 0).unwrap();
         }
-        let waits = |owner: Owner, at: &LockKey| {
+        let waits = |owner: LockOwner, at: &LockKey| {
             let (theirs, at) = (locks.clone(), at.clone());
             let held = keys[owner as usize - 1].clone();
             let thread = thread::spawn(move || {
@@ -381,7 +381,7 @@ mod tests {
         let (first, second) = (waits(1, &keys[1]), waits(2, &keys[2]));
         let refused = locks.acquire(3, &keys[0], Exclusive, FOREVER).unwrap_err();
         let circle = vec![(1, keys[1].clone()), (2, keys[2].clone())];
-        assert_eq!(refused, Refused::Deadlock(circle));
+        assert_eq!(refused, LockRefusal::Deadlock(circle));
         // It gives up what it has, and the others go on.
         locks.release(3, &[keys[2].clone()]);
         assert_eq!(second.join().unwrap(), Ok(true));
@@ -398,7 +398,7 @@ mod tests {
         let first = thread::spawn(move || theirs.acquire(1, &at, Exclusive, FOREVER));
         until_waiting(&locks, 1);
         let refused = locks.acquire(2, &a, Exclusive, FOREVER).unwrap_err();
-        assert_eq!(refused, Refused::Deadlock(vec![(1, a.clone())]));
+        assert_eq!(refused, LockRefusal::Deadlock(vec![(1, a.clone())]));
         locks.release(2, &[a]);
         assert_eq!(first.join().unwrap(), Ok(false));
     }

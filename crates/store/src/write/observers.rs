@@ -1,7 +1,8 @@
 //! The observers that must see writes in the order in which they get their sequence numbers.
 //!
 //! All are told at one place, under the commit queue's lock, where the numbers are given out:
-//! - transactions: each write is recorded, and a commit is admitted by the record (`recent.rs`);
+//! - transactions: each write is recorded, and a commit is admitted by the record
+//!   (`recent_writes.rs`);
 //! - gaps: the keys that are put are cut out of them before they are visible (`read/src/gaps`);
 //! - reads: a view that was taken before an ingestion lacks its tables, and is taken again.
 //!
@@ -11,10 +12,10 @@
 //! Owns: the list, and the order: told, then written, then visible. Never does: write.
 
 use crate::tree::Tree;
-use crate::tree::trees::Keyspaces;
+use crate::tree::keyspace_list::Keyspaces;
 use crate::write::batch::Touched;
 use crate::write::read_set::ReadSet;
-use crate::write::recent::{RecentWrites, Verdict};
+use crate::write::recent_writes::{RecentWrites, Verdict};
 use std::sync::Arc;
 use windrow_base::SeqNo;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,22 +1,22 @@
 //! The pipeline: the path of a write into a table, from the commit queue to the flush.
 //!
 //! Owns: the keyspaces that are written to, the commit queue and the segments of the log, the pace
-//! of writers, the account of memtable bytes (`unflushed.rs`), and the reason for which waiting
-//! memtables get no flush. Never does: flush, or call the scheduler: it signals ([`Workers::kick`])
-//! that work may be due.
+//! of writers, the account of memtable bytes (`unflushed_writes.rs`), and the reason for which
+//! waiting memtables get no flush. Never does: flush, or call the scheduler: it signals
+//! ([`Workers::kick`]) that work may be due.
 
 use crate::host::Host;
 use crate::host::shortage::Retry;
 use crate::host::workers::{Kick, Workers};
 use crate::tree::Tree;
-use crate::tree::trees::{Keyspaces, Trees};
+use crate::tree::keyspace_list::{Keyspaces, Trees};
 use crate::write::key_locks::KeyLocks;
 use crate::write::observers::Observers;
 use crate::write::pace::Pace;
 use crate::write::queue::{Queue, QueueState};
-use crate::write::recent::Verdict;
+use crate::write::recent_writes::Verdict;
 use crate::write::segments::Segments;
-use crate::write::unflushed::Frozen;
+use crate::write::unflushed_writes::Frozen;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant};
 use windrow_env::sync::atomic::Ordering;

@@ -20,9 +20,9 @@
 //! Owns: the order of commits, the active segment and the older ones, and the unflushed memtables.
 //! Never does: write to the log or to a memtable.
 
-use crate::catalog::durable::DurableManifest;
+use crate::catalog::durable_manifest::DurableManifest;
 use crate::host::write_state::WriteState;
-use crate::write::unflushed::Unflushed;
+use crate::write::unflushed_writes::Unflushed;
 use crate::write::wal::Wal;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use windrow_base::{KeyspaceId, Result, SeqNo, debug_invariant, invariant};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::batch;
-use windrow_format::log::{Length, LogKind, Mark, Place};
+use windrow_format::log::{Length, LogKind, LogPosition, Mark};
 use windrow_read::lock_ranks;
 use windrow_read::memtable::Memtable;
 
@@ -76,18 +76,18 @@ pub struct Slot {
 }
 
 /// Returns a record's place in a log of this build.
-fn place_in(wal: &Wal, offset: u64, durable_up_to: u64) -> Place {
-    Place { framing: LogKind::Wal.framing(), uid: wal.uid, offset, durable_up_to }
+fn place_in(wal: &Wal, offset: u64, durable_up_to: u64) -> LogPosition {
+    LogPosition { framing: LogKind::Wal.framing(), uid: wal.uid, offset, durable_up_to }
 }
 
 impl Slot {
     /// The place of the mark, if there is one.
-    pub(crate) fn mark_place(&self) -> Place {
+    pub(crate) fn mark_place(&self) -> LogPosition {
         place_in(&self.wal, self.begin, self.durable_up_to)
     }
 
     /// The place of the record.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> LogPosition {
         place_in(&self.wal, self.offset, self.durable_up_to)
     }
 }

@@ -32,7 +32,7 @@ pub struct SpaceReads {
 
 /// An end of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Edge {
+pub enum RangeEnd {
     Lower,
     Upper,
 }
@@ -118,21 +118,21 @@ impl ReadSet {
     pub fn extend(
         &mut self,
         (id, at): (KeyspaceId, usize),
-        edge: Edge,
+        edge: RangeEnd,
         to: Bound<&[u8]>,
     ) -> Result<()> {
         let Some(range) = self.spaces.get(&id).and_then(|space| space.ranges.get(at)) else {
             return Ok(());
         };
-        let before = bytes_of(if edge == Edge::Lower { &range.lower } else { &range.upper });
+        let before = bytes_of(if edge == RangeEnd::Lower { &range.lower } else { &range.upper });
         match bytes_of(&to).checked_sub(before) {
             Some(more) if more > 0 => self.grow(more)?,
             _ => self.bytes -= before - bytes_of(&to),
         }
         let range = self.spaces.get_mut(&id).and_then(|space| space.ranges.get_mut(at));
         let bound = range.map(|range| match edge {
-            Edge::Lower => &mut range.lower,
-            Edge::Upper => &mut range.upper,
+            RangeEnd::Lower => &mut range.lower,
+            RangeEnd::Upper => &mut range.upper,
         });
         match (bound, to) {
             // Reuses its memory: a scan comes here for each key.

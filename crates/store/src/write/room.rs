@@ -14,7 +14,7 @@ use crate::write::observers::Watching;
 use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, QueueState, Slot};
 use crate::write::read_set::ReadSet;
-use crate::write::recent::Verdict;
+use crate::write::recent_writes::Verdict;
 use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, debug_invariant};
@@ -60,7 +60,7 @@ enum Lack {
 }
 
 /// A write that wants room.
-pub(crate) struct Room<'a> {
+pub(crate) struct RoomRequest<'a> {
     pipeline: &'a Pipeline,
     touched: &'a [Touched],
     /// Whether the memtables were flushed for it, once.
@@ -71,11 +71,11 @@ pub(crate) struct Room<'a> {
     switched: bool,
 }
 
-impl<'a> Room<'a> {
+impl<'a> RoomRequest<'a> {
     /// The room of a write to these keyspaces.
     #[inline]
-    pub(crate) fn new(pipeline: &'a Pipeline, touched: &'a [Touched]) -> Room<'a> {
-        Room { pipeline, touched, flushed: false, stay: false, switched: false }
+    pub(crate) fn new(pipeline: &'a Pipeline, touched: &'a [Touched]) -> RoomRequest<'a> {
+        RoomRequest { pipeline, touched, flushed: false, stay: false, switched: false }
     }
 
     /// Bytes of the write's keys and values.

@@ -14,7 +14,7 @@
 //! memtable, or wait for a flush.
 
 use crate::catalog::cleanup::Cleanup;
-use crate::catalog::{Catalog, Locked};
+use crate::catalog::{Catalog, LockedCatalog};
 use crate::host::Host;
 use crate::manifest::log::InForce;
 use crate::manifest::record::Field;
@@ -215,7 +215,7 @@ impl Segments {
     }
 
     /// Makes the log for which a manifest just begun waits, and adds it to the manifest.
-    pub fn create_first(&self, catalog: &mut Locked<'_>) -> Result<Wal> {
+    pub fn create_first(&self, catalog: &mut LockedCatalog<'_>) -> Result<Wal> {
         let number = catalog.state().log_number;
         let known = catalog.state().wals.len();
         check_invariant!(R2, known == 0, "the first log of a manifest that has {known}");

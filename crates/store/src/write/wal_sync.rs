@@ -10,7 +10,7 @@
 //!
 //! Owns: which segments a sync must cover, and which thread syncs now. Never does: write.
 
-use crate::host::place::Place;
+use crate::host::database_directory::DatabaseDirectory;
 use crate::host::write_state::{WriteState, panicked};
 use crate::write::wal::Wal;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -97,7 +97,7 @@ pub struct WalSync {
     /// The end of a sync of an even number, and of an odd one.
     done: [Condvar; 2],
     /// The directory of the segments; checked before each sync.
-    place: Option<Arc<Place>>,
+    place: Option<Arc<DatabaseDirectory>>,
 }
 
 impl Default for WalSync {
@@ -109,7 +109,7 @@ impl Default for WalSync {
 
 impl WalSync {
     /// Makes the sync of the segments in this place.
-    pub fn of(place: Arc<Place>) -> WalSync {
+    pub fn of(place: Arc<DatabaseDirectory>) -> WalSync {
         WalSync { place: Some(place), ..WalSync::default() }
     }
 

@@ -8,7 +8,7 @@ use crate::human::{self, Paint};
 use std::time::Duration;
 
 /// The facts about the process besides its counters.
-pub(super) struct Source<'a> {
+pub(super) struct WatchedProcess<'a> {
     /// The path as the user gave it.
     pub(super) database: &'a str,
     pub(super) process: u32,
@@ -18,7 +18,7 @@ pub(super) struct Source<'a> {
 }
 
 /// Returns the lines of a frame.
-pub(super) fn lines(source: &Source<'_>, span: &Span<'_>, paint: Paint) -> Vec<String> {
+pub(super) fn lines(source: &WatchedProcess<'_>, span: &Span<'_>, paint: Paint) -> Vec<String> {
     let mut lines = head(source, span, paint);
     lines.extend(operations(span, paint));
     lines.extend(bytes(span));
@@ -29,7 +29,7 @@ pub(super) fn lines(source: &Source<'_>, span: &Span<'_>, paint: Paint) -> Vec<S
     lines
 }
 
-fn head(source: &Source<'_>, span: &Span<'_>, paint: Paint) -> Vec<String> {
+fn head(source: &WatchedProcess<'_>, span: &Span<'_>, paint: Paint) -> Vec<String> {
     let open = human::time(Duration::from_micros(span.now.uptime_us));
     let paused = if source.is_paused { "  PAUSED: space goes on" } else { "" };
     let over = match span.is_whole() {
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_frame_tells_what_happened_between_two_readings() {
         let (before, now) = (reading(10, 1_000, 1 << 20, 0), reading(12, 25_000, 5 << 20, 100_000));
-        let source = Source {
+        let source = WatchedProcess {
             database: "words.db",
             process: 7,
             age: Duration::from_millis(1_500),

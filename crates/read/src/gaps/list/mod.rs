@@ -36,22 +36,22 @@ impl ReadPoint {
 
 /// A span of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct GapSpan {
     /// `None`: before all keys.
     pub start: Option<Edge>,
     pub end: Edge,
 }
 
 /// `None` is the place before all keys.
-type Place<'a> = Option<EdgeAt<'a>>;
+type EdgePosition<'a> = Option<EdgeAt<'a>>;
 
-impl Span {
-    fn start_place(&self) -> Place<'_> {
+impl GapSpan {
+    fn start_place(&self) -> EdgePosition<'_> {
         self.start.as_ref().map(Edge::at)
     }
 
     /// Compares its start with a place.
-    fn start_to(&self, order: &KeyOrder, place: Place<'_>) -> Order {
+    fn start_to(&self, order: &KeyOrder, place: EdgePosition<'_>) -> Order {
         match (&self.start, place) {
             (None, None) => Order::Equal,
             (None, Some(_)) => Order::Less,
@@ -61,7 +61,7 @@ impl Span {
     }
 
     /// Compares its end with a place.
-    fn end_to(&self, order: &KeyOrder, place: Place<'_>) -> Order {
+    fn end_to(&self, order: &KeyOrder, place: EdgePosition<'_>) -> Order {
         place.map_or(Order::Greater, |place| self.end.compare(order, place))
     }
 
@@ -75,32 +75,32 @@ impl Span {
         self.start_to(order, place).is_le() && self.end_to(order, place).is_gt()
     }
 
-    fn overlaps(&self, order: &KeyOrder, other: &Span) -> bool {
+    fn overlaps(&self, order: &KeyOrder, other: &GapSpan) -> bool {
         self.start_to(order, Some(other.end.at())).is_lt()
             && self.end_to(order, other.start_place()).is_gt()
     }
 
     /// Whether it overlaps with another one, or they have an end in common.
-    fn touches(&self, order: &KeyOrder, other: &Span) -> bool {
+    fn touches(&self, order: &KeyOrder, other: &GapSpan) -> bool {
         self.start_to(order, Some(other.end.at())).is_le()
             && self.end_to(order, other.start_place()).is_ge()
     }
 
     /// The part that it shares with a span that it overlaps.
-    fn and(&self, order: &KeyOrder, other: &Span) -> Span {
+    fn and(&self, order: &KeyOrder, other: &GapSpan) -> GapSpan {
         let starts_last = self.start_to(order, other.start_place()).is_ge();
         let ends_first = self.end_to(order, Some(other.end.at())).is_le();
-        Span {
+        GapSpan {
             start: if starts_last { &self.start } else { &other.start }.clone(),
             end: if ends_first { &self.end } else { &other.end }.clone(),
         }
     }
 
     /// Its union with a span that it overlaps or touches.
-    fn or(self, order: &KeyOrder, other: Span) -> Span {
+    fn or(self, order: &KeyOrder, other: GapSpan) -> GapSpan {
         let starts_first = self.start_to(order, other.start_place()).is_le();
         let ends_last = self.end_to(order, Some(other.end.at())).is_ge();
-        Span {
+        GapSpan {
             start: if starts_first { self.start } else { other.start },
             end: if ends_last { self.end } else { other.end },
         }
@@ -118,7 +118,7 @@ impl Span {
 
 /// The state of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum RangeState {
     /// Readers from this point on see no key in it: it is a gap.
     Empty(ReadPoint),
     /// It is watched for writes above this sequence number.
@@ -127,8 +127,8 @@ enum Known {
 
 #[derive(Debug)]
 struct Range {
-    span: Span,
-    known: Known,
+    span: GapSpan,
+    known: RangeState,
     /// The list's turn when a scan last used it.
     used: AtomicU64,
 }
@@ -141,7 +141,7 @@ impl Clone for Range {
 }
 
 impl Range {
-    fn new(span: Span, known: Known, turn: u64) -> Range {
+    fn new(span: GapSpan, known: RangeState, turn: u64) -> Range {
         Range { span, known, used: AtomicU64::new(turn) }
     }
 
@@ -155,7 +155,7 @@ impl Range {
 pub(super) struct List {
     ranges: Vec<Range>,
     /// A range that is about to be listed.
-    watched: Option<Span>,
+    watched: Option<GapSpan>,
     /// How often the list was changed.
     turn: u64,
 }
@@ -176,9 +176,9 @@ impl List {
         &self,
         order: &KeyOrder,
         is_forward: bool,
-        place: Place<'_>,
+        place: EdgePosition<'_>,
         reader: ReadPoint,
-    ) -> Option<&Span> {
+    ) -> Option<&GapSpan> {
         // Whether a range that ends, or begins, here is ahead.
         let is_ahead = |side: Order, if_here: bool| match side {
             Order::Less => false,
@@ -191,7 +191,7 @@ impl List {
             return None;
         }
         match range.known {
-            Known::Empty(found) if reader.is_from(found) => {}
+            RangeState::Empty(found) if reader.is_from(found) => {}
             _ => return None,
         }
         // Readers share it: it is written once in each turn.
@@ -202,7 +202,7 @@ impl List {
     }
 
     /// The first range that ends after a place.
-    fn first_beyond(&self, order: &KeyOrder, place: Place<'_>) -> usize {
+    fn first_beyond(&self, order: &KeyOrder, place: EdgePosition<'_>) -> usize {
         self.ranges.partition_point(|range| range.span.end_to(order, place).is_le())
     }
 
@@ -228,8 +228,8 @@ impl List {
         }
         let before = before.to_edge();
         let after = Edge { after: true, ..before.clone() };
-        let right = Span { start: Some(after), end: span.end };
-        let left = Span { start: span.start, end: before };
+        let right = GapSpan { start: Some(after), end: span.end };
+        let left = GapSpan { start: span.start, end: before };
         let parts = [left, right].into_iter().filter(|span| !span.is_empty(order));
         let parts: Vec<Range> = parts.map(|span| Range::new(span, known, used)).collect();
         self.ranges.splice(at..at, parts);
@@ -245,7 +245,7 @@ impl List {
     }
 
     /// Has [`List::holds`] know of a span from here on.
-    pub(super) fn watch(&mut self, span: Span) {
+    pub(super) fn watch(&mut self, span: GapSpan) {
         self.watched = Some(span);
     }
 
@@ -265,38 +265,38 @@ impl List {
 
     /// Adds a gap, joined with those that it overlaps or touches, in place of the ranges that are
     /// pending there.
-    fn add_gap(&mut self, order: &KeyOrder, span: Span, found: ReadPoint) {
+    fn add_gap(&mut self, order: &KeyOrder, span: GapSpan, found: ReadPoint) {
         let is_near = |range: &Range| match range.known {
-            Known::Empty(_) => range.span.touches(order, &span),
-            Known::Pending(_) => range.span.overlaps(order, &span),
+            RangeState::Empty(_) => range.span.touches(order, &span),
+            RangeState::Pending(_) => range.span.overlaps(order, &span),
         };
         let ranges = std::mem::take(&mut self.ranges);
         let (near, others): (Vec<Range>, Vec<Range>) = ranges.into_iter().partition(is_near);
         self.ranges = others;
         let (mut span, mut found) = (span, found);
         for range in near {
-            if let Known::Empty(before) = range.known {
+            if let RangeState::Empty(before) = range.known {
                 (span, found) = (span.or(order, range.span), found.max(before));
             }
         }
         let at = self.first_beyond(order, span.start_place());
-        self.ranges.insert(at, Range::new(span, Known::Empty(found), self.turn));
+        self.ranges.insert(at, Range::new(span, RangeState::Empty(found), self.turn));
     }
 
     /// Adds a pending range, unless it overlaps with another one.
-    fn add_pending(&mut self, order: &KeyOrder, span: Span, last: SeqNo) {
+    fn add_pending(&mut self, order: &KeyOrder, span: GapSpan, last: SeqNo) {
         let at = self.first_beyond(order, span.start_place());
         if self.ranges.get(at).is_none_or(|next| !next.span.overlaps(order, &span)) {
-            self.ranges.insert(at, Range::new(span, Known::Pending(last), self.turn));
+            self.ranges.insert(at, Range::new(span, RangeState::Pending(last), self.turn));
         }
     }
 
     /// Makes gaps of the parts of pending ranges that a scan found empty, if the scan saw all
     /// writes that came before the watch. Returns whether there was any.
-    fn confirm(&mut self, order: &KeyOrder, seen: &Span, found: ReadPoint) -> bool {
+    fn confirm(&mut self, order: &KeyOrder, seen: &GapSpan, found: ReadPoint) -> bool {
         let is_confirmed = |range: &Range| match range.known {
-            Known::Pending(last) => last <= found.seq && range.span.overlaps(order, seen),
-            Known::Empty(_) => false,
+            RangeState::Pending(last) => last <= found.seq && range.span.overlaps(order, seen),
+            RangeState::Empty(_) => false,
         };
         let mut any = false;
         while let Some(at) = self.ranges.iter().position(is_confirmed) {

@@ -3,7 +3,7 @@
 //! Owns: the cases and the model. Never does: read a table, or run two threads.
 
 use super::{
-    EdgeAt, KeyOrder, List, RANGES_MAX, Range, ReadPoint, SeqNo, Span, UNUSED_CHANGES_MAX,
+    EdgeAt, GapSpan, KeyOrder, List, RANGES_MAX, Range, ReadPoint, SeqNo, UNUSED_CHANGES_MAX,
 };
 use crate::gaps::edge::Edge;
 use std::collections::VecDeque;
@@ -16,24 +16,24 @@ fn edge(key: u8, after: bool) -> Edge {
 }
 
 /// From one key to another, both included.
-fn span(from: u8, to: u8) -> Span {
-    Span { start: Some(edge(from, false)), end: edge(to, true) }
+fn span(from: u8, to: u8) -> GapSpan {
+    GapSpan { start: Some(edge(from, false)), end: edge(to, true) }
 }
 
 fn point(seq: SeqNo) -> ReadPoint {
     ReadPoint { seq, installs: 0 }
 }
 
-fn add(list: &mut List, span: Span, seq: SeqNo, last: SeqNo) {
+fn add(list: &mut List, span: GapSpan, seq: SeqNo, last: SeqNo) {
     list.watch(span);
     list.list_watched(&ORDER, point(seq), Some(last));
 }
 
-fn gap_before(list: &List, key: u8, seq: SeqNo) -> Option<Span> {
+fn gap_before(list: &List, key: u8, seq: SeqNo) -> Option<GapSpan> {
     list.gap_at(&ORDER, true, Some(EdgeAt::before(&[key])), point(seq)).cloned()
 }
 
-fn spans(list: &List) -> Vec<Span> {
+fn spans(list: &List) -> Vec<GapSpan> {
     list.ranges.iter().map(|range| range.span.clone()).collect()
 }
 
@@ -57,9 +57,9 @@ fn a_gap_is_met_at_its_near_end_and_within() {
     assert!(list.gap_at(&ORDER, false, Some(after_last.at()), point(5)).is_some());
     assert!(list.gap_at(&ORDER, true, Some(after_last.at()), point(5)).is_none());
     assert!(list.gap_at(&ORDER, true, None, point(5)).is_none());
-    add(&mut list, Span { start: None, end: edge(9, true) }, 5, 5);
+    add(&mut list, GapSpan { start: None, end: edge(9, true) }, 5, 5);
     let whole = list.gap_at(&ORDER, true, None, point(5)).unwrap();
-    assert_eq!(*whole, Span { start: None, end: edge(9, true) });
+    assert_eq!(*whole, GapSpan { start: None, end: edge(9, true) });
 }
 
 #[test]
@@ -94,13 +94,13 @@ fn what_is_pending_becomes_a_gap_by_a_second_scan() {
 fn gaps_that_touch_are_one() {
     let mut list = List::default();
     add(&mut list, span(10, 12), 5, 5);
-    let next = Span { start: Some(edge(12, true)), end: edge(20, true) };
+    let next = GapSpan { start: Some(edge(12, true)), end: edge(20, true) };
     add(&mut list, next, 6, 7);
     assert_eq!(list.ranges.len(), 2);
     // The second one is pending, and is confirmed.
     add(&mut list, span(13, 20), 7, 8);
     assert_eq!(list.ranges.len(), 2, "nothing is known of what is between 12 and 13");
-    let next = Span { start: Some(edge(12, true)), end: edge(13, true) };
+    let next = GapSpan { start: Some(edge(12, true)), end: edge(13, true) };
     add(&mut list, next, 8, 8);
     assert_eq!(spans(&list), [span(10, 20)]);
     assert_eq!(gap_before(&list, 10, 7), None);
@@ -116,8 +116,8 @@ fn a_put_cuts_a_range() {
     }
     assert_eq!(spans(&list), [span(10, 20)]);
     list.cut(&ORDER, &[15], 512);
-    let left = Span { start: Some(edge(10, false)), end: edge(15, false) };
-    let right = Span { start: Some(edge(15, true)), end: edge(20, true) };
+    let left = GapSpan { start: Some(edge(10, false)), end: edge(15, false) };
+    let right = GapSpan { start: Some(edge(15, true)), end: edge(20, true) };
     assert_eq!(spans(&list), [left, right.clone()]);
     assert!(list.holds(&ORDER, &[14]) && list.holds(&ORDER, &[16]));
     assert!(!list.holds(&ORDER, &[15]));

@@ -6,10 +6,10 @@ mod stream;
 mod stream_commands;
 mod value;
 
-use super::reply::{Reply, bulk, bulks};
+use super::reply::{ModelReply, bulk, bulks};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-pub use stream::{Group, Stream};
-pub use value::{Model, Value};
+pub use stream::{ModelGroup, ModelStream};
+pub use value::{Model, ModelValue};
 use value::{int, wrong_type};
 
 /// The source of a session's choices.
@@ -53,22 +53,22 @@ impl Choices for Bytes<'_> {
 /// Returns the value of a key as this kind, made where there is none; an error for another kind.
 macro_rules! of_kind {
     ($model:expr, $key:expr, $kind:ident, $new:expr) => {
-        match $model.entry($key.to_owned()).or_insert_with(|| Value::$kind($new)) {
-            Value::$kind(value) => value,
+        match $model.entry($key.to_owned()).or_insert_with(|| ModelValue::$kind($new)) {
+            ModelValue::$kind(value) => value,
             _ => return wrong_type(),
         }
     };
 }
 
-fn is_empty(value: &Value) -> bool {
+fn is_empty(value: &ModelValue) -> bool {
     match value {
-        Value::String(_) => false,
-        Value::Hash(fields) => fields.is_empty(),
-        Value::Set(members) => members.is_empty(),
-        Value::List(elements) => elements.is_empty(),
-        Value::Sorted(members) => members.is_empty(),
+        ModelValue::String(_) => false,
+        ModelValue::Hash(fields) => fields.is_empty(),
+        ModelValue::Set(members) => members.is_empty(),
+        ModelValue::List(elements) => elements.is_empty(),
+        ModelValue::Sorted(members) => members.is_empty(),
         // A stream stays when its last entry is deleted.
-        Value::Stream(_) => false,
+        ModelValue::Stream(_) => false,
     }
 }
 
@@ -76,13 +76,13 @@ fn is_empty(value: &Value) -> bool {
 ///
 /// # Panics
 /// On any other command.
-pub fn run(model: &mut Model, args: &[String]) -> Reply {
+pub fn run(model: &mut Model, args: &[String]) -> ModelReply {
     let reply = run_on(model, args);
     model.retain(|_, value| !is_empty(value));
     reply
 }
 
-fn run_on(model: &mut Model, args: &[String]) -> Reply {
+fn run_on(model: &mut Model, args: &[String]) -> ModelReply {
     if args[0].starts_with('X') {
         return stream_commands::run(model, args);
     }
@@ -90,12 +90,12 @@ fn run_on(model: &mut Model, args: &[String]) -> Reply {
     let arg = |at: usize| args[at].clone();
     match args[0].as_str() {
         "SET" => {
-            model.insert(key, Value::String(arg(2)));
-            Reply::Simple("OK".to_owned())
+            model.insert(key, ModelValue::String(arg(2)));
+            ModelReply::Simple("OK".to_owned())
         }
         "GET" => match model.get(&key) {
-            None => Reply::Null,
-            Some(Value::String(text)) => bulk(text),
+            None => ModelReply::Null,
+            Some(ModelValue::String(text)) => bulk(text),
             Some(_) => wrong_type(),
         },
         "APPEND" => {
@@ -122,10 +122,10 @@ fn run_on(model: &mut Model, args: &[String]) -> Reply {
             run_on_sorted_set(of_kind!(model, key, Sorted, BTreeMap::new()), args)
         }
         "RENAME" => match model.remove(&key) {
-            None => Reply::Error("ERR no such key".to_owned()),
+            None => ModelReply::Error("ERR no such key".to_owned()),
             Some(value) => {
                 model.insert(arg(2), value);
-                Reply::Simple("OK".to_owned())
+                ModelReply::Simple("OK".to_owned())
             }
         },
         "PEXPIREAT" => int(usize::from(model.remove(&key).is_some())),
@@ -134,7 +134,7 @@ fn run_on(model: &mut Model, args: &[String]) -> Reply {
     }
 }
 
-fn run_on_hash(fields: &mut Vec<(String, String)>, args: &[String]) -> Reply {
+fn run_on_hash(fields: &mut Vec<(String, String)>, args: &[String]) -> ModelReply {
     let before = fields.len();
     match args[0].as_str() {
         "HSET" => {
@@ -154,7 +154,7 @@ fn run_on_hash(fields: &mut Vec<(String, String)>, args: &[String]) -> Reply {
     }
 }
 
-fn run_on_list(elements: &mut VecDeque<String>, args: &[String]) -> Reply {
+fn run_on_list(elements: &mut VecDeque<String>, args: &[String]) -> ModelReply {
     match args[0].as_str() {
         "RPUSH" | "LPUSH" => {
             for value in &args[2..] {
@@ -167,7 +167,7 @@ fn run_on_list(elements: &mut VecDeque<String>, args: &[String]) -> Reply {
         }
         "LPOP" | "RPOP" => {
             let popped = if args[0] == "LPOP" { elements.pop_front() } else { elements.pop_back() };
-            popped.map_or(Reply::Null, bulk)
+            popped.map_or(ModelReply::Null, bulk)
         }
         "LREM" => {
             let before = elements.len();
@@ -176,10 +176,10 @@ fn run_on_list(elements: &mut VecDeque<String>, args: &[String]) -> Reply {
         }
         "LINSERT" => {
             if elements.is_empty() {
-                return Reply::Int(0);
+                return ModelReply::Int(0);
             }
             let Some(place) = elements.iter().position(|element| *element == args[3]) else {
-                return Reply::Int(-1);
+                return ModelReply::Int(-1);
             };
             elements.insert(place + usize::from(args[2] == "AFTER"), args[4].clone());
             int(elements.len())
@@ -189,7 +189,7 @@ fn run_on_list(elements: &mut VecDeque<String>, args: &[String]) -> Reply {
     }
 }
 
-fn run_on_sorted_set(members: &mut BTreeMap<String, i64>, args: &[String]) -> Reply {
+fn run_on_sorted_set(members: &mut BTreeMap<String, i64>, args: &[String]) -> ModelReply {
     match args[0].as_str() {
         "ZADD" => {
             let before = members.len();

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A stream.
 #[derive(Clone, Debug, Default)]
-pub struct Stream {
+pub struct ModelStream {
     /// Fields and values of each entry.
     pub entries: BTreeMap<u64, Vec<String>>,
     pub(super) last: u64,
     /// Its consumer groups.
-    pub groups: BTreeMap<String, Group>,
+    pub groups: BTreeMap<String, ModelGroup>,
 }
 
 /// A consumer group.
 #[derive(Clone, Debug, Default)]
-pub struct Group {
+pub struct ModelGroup {
     pub(super) last: u64,
     /// Its consumers.
     pub consumers: BTreeSet<String>,
@@ -24,10 +24,10 @@ pub struct Group {
     pub pending: BTreeMap<u64, String>,
 }
 
-impl Stream {
+impl ModelStream {
     /// Returns the number of its rows among those of streams.
     pub fn rows(&self) -> usize {
-        let of_group = |group: &Group| 1 + group.consumers.len() + 2 * group.pending.len();
+        let of_group = |group: &ModelGroup| 1 + group.consumers.len() + 2 * group.pending.len();
         1 + self.entries.len() + self.groups.values().map(of_group).sum::<usize>()
     }
 

@@ -2,29 +2,29 @@
 //!
 //! Owns no state. Never does: use the server's code.
 
-use super::stream::{Group, Stream};
-use super::value::{Model, Value, int, wrong_type};
-use crate::testing::reply::{Reply, bulk, ok};
+use super::stream::{ModelGroup, ModelStream};
+use super::value::{Model, ModelValue, int, wrong_type};
+use crate::testing::reply::{ModelReply, bulk, ok};
 use std::collections::BTreeMap;
 
-fn error(text: &str) -> Reply {
-    Reply::Error(text.to_owned())
+fn error(text: &str) -> ModelReply {
+    ModelReply::Error(text.to_owned())
 }
 
 fn id(number: u64) -> String {
     format!("{number}-0")
 }
 
-fn entry(number: u64, fields: &[String]) -> Reply {
+fn entry(number: u64, fields: &[String]) -> ModelReply {
     let fields = fields.iter().map(bulk).collect();
-    Reply::Array(vec![bulk(id(number)), Reply::Array(fields)])
+    ModelReply::Array(vec![bulk(id(number)), ModelReply::Array(fields)])
 }
 
 fn number(arg: &str) -> u64 {
     arg.parse().expect("an identifier of the model")
 }
 
-pub(super) fn run(model: &mut Model, args: &[String]) -> Reply {
+pub(super) fn run(model: &mut Model, args: &[String]) -> ModelReply {
     let place = match args[0].as_str() {
         "XGROUP" => 2,
         "XREAD" => 4,
@@ -33,11 +33,11 @@ pub(super) fn run(model: &mut Model, args: &[String]) -> Reply {
     };
     let key = &args[place];
     if args[0] == "XADD" && !model.contains_key(key) {
-        model.insert(key.clone(), Value::Stream(Stream::default()));
+        model.insert(key.clone(), ModelValue::Stream(ModelStream::default()));
     }
     let stream = match model.get_mut(key) {
         None => return without_stream(args, key),
-        Some(Value::Stream(stream)) => stream,
+        Some(ModelValue::Stream(stream)) => stream,
         Some(_) => return wrong_type(),
     };
     match args[0].as_str() {
@@ -46,9 +46,9 @@ pub(super) fn run(model: &mut Model, args: &[String]) -> Reply {
             int(args[2..].iter().filter(|id| stream.entries.remove(&number(id)).is_some()).count())
         }
         "XLEN" => int(stream.entries.len()),
-        "XRANGE" => {
-            Reply::Array(stream.entries.iter().map(|(id, fields)| entry(*id, fields)).collect())
-        }
+        "XRANGE" => ModelReply::Array(
+            stream.entries.iter().map(|(id, fields)| entry(*id, fields)).collect(),
+        ),
         "XTRIM" => int(stream.trim(2)),
         "XREAD" => {
             let behind = stream.entries.range(number(&args[5]) + 1..).take(2);
@@ -58,7 +58,7 @@ pub(super) fn run(model: &mut Model, args: &[String]) -> Reply {
             if stream.groups.contains_key(&args[3]) {
                 return error("BUSYGROUP Consumer Group name already exists");
             }
-            stream.groups.insert(args[3].clone(), Group::default());
+            stream.groups.insert(args[3].clone(), ModelGroup::default());
             ok()
         }
         "XGROUP" => int(usize::from(stream.groups.remove(&args[3]).is_some())),
@@ -66,7 +66,7 @@ pub(super) fn run(model: &mut Model, args: &[String]) -> Reply {
     }
 }
 
-fn add(stream: &mut Stream, args: &[String]) -> Reply {
+fn add(stream: &mut ModelStream, args: &[String]) -> ModelReply {
     let is_trimmed = args[2] == "MAXLEN";
     let at = if is_trimmed { 4 } else { 2 };
     let new = number(&args[at]);
@@ -83,11 +83,11 @@ fn add(stream: &mut Stream, args: &[String]) -> Reply {
     bulk(id(new))
 }
 
-fn without_stream(args: &[String], key: &str) -> Reply {
+fn without_stream(args: &[String], key: &str) -> ModelReply {
     match args[0].as_str() {
         "XDEL" | "XLEN" | "XTRIM" | "XACK" => int(0),
-        "XRANGE" => Reply::Array(Vec::new()),
-        "XREAD" => Reply::Null,
+        "XRANGE" => ModelReply::Array(Vec::new()),
+        "XREAD" => ModelReply::Null,
         "XGROUP" => error(
             "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use \
              the MKSTREAM option to create an empty stream automatically.",
@@ -96,7 +96,7 @@ fn without_stream(args: &[String], key: &str) -> Reply {
     }
 }
 
-fn without_group(args: &[String], key: &str) -> Reply {
+fn without_group(args: &[String], key: &str) -> ModelReply {
     let (group, of) = match args[0].as_str() {
         "XREADGROUP" => (&args[2], " in XREADGROUP with GROUP option"),
         _ => (&args[2], ""),
@@ -104,14 +104,16 @@ fn without_group(args: &[String], key: &str) -> Reply {
     error(&format!("NOGROUP No such key '{key}' or consumer group '{group}'{of}"))
 }
 
-fn of_stream(key: &str, entries: Vec<Reply>) -> Reply {
+fn of_stream(key: &str, entries: Vec<ModelReply>) -> ModelReply {
     match entries.is_empty() {
-        true => Reply::Null,
-        false => Reply::Array(vec![Reply::Array(vec![bulk(key), Reply::Array(entries)])]),
+        true => ModelReply::Null,
+        false => {
+            ModelReply::Array(vec![ModelReply::Array(vec![bulk(key), ModelReply::Array(entries)])])
+        }
     }
 }
 
-fn of_group(stream: &mut Stream, args: &[String], key: &str) -> Reply {
+fn of_group(stream: &mut ModelStream, args: &[String], key: &str) -> ModelReply {
     let Some(group) = stream.groups.get_mut(&args[2]) else {
         return if args[0] == "XACK" { int(0) } else { without_group(args, key) };
     };
@@ -135,13 +137,13 @@ fn of_group(stream: &mut Stream, args: &[String], key: &str) -> Reply {
             group.consumers.insert(args[3].clone());
             let Some(fields) = stream.entries.get(&claimed) else {
                 group.pending.remove(&claimed);
-                return Reply::Array(Vec::new());
+                return ModelReply::Array(Vec::new());
             };
             match group.pending.get_mut(&claimed) {
-                None => Reply::Array(Vec::new()),
+                None => ModelReply::Array(Vec::new()),
                 Some(consumer) => {
                     consumer.clone_from(&args[3]);
-                    Reply::Array(vec![entry(claimed, fields)])
+                    ModelReply::Array(vec![entry(claimed, fields)])
                 }
             }
         }
@@ -150,11 +152,16 @@ fn of_group(stream: &mut Stream, args: &[String], key: &str) -> Reply {
     }
 }
 
-fn summary(group: &Group) -> Reply {
+fn summary(group: &ModelGroup) -> ModelReply {
     let (Some((first, _)), Some((last, _))) =
         (group.pending.first_key_value(), group.pending.last_key_value())
     else {
-        return Reply::Array(vec![int(0), Reply::Null, Reply::Null, Reply::Null]);
+        return ModelReply::Array(vec![
+            int(0),
+            ModelReply::Null,
+            ModelReply::Null,
+            ModelReply::Null,
+        ]);
     };
     let mut by_consumer: BTreeMap<&str, usize> = BTreeMap::new();
     for consumer in group.pending.values() {
@@ -162,12 +169,12 @@ fn summary(group: &Group) -> Reply {
     }
     let consumers = by_consumer
         .into_iter()
-        .map(|(name, count)| Reply::Array(vec![bulk(name), bulk(count.to_string())]))
+        .map(|(name, count)| ModelReply::Array(vec![bulk(name), bulk(count.to_string())]))
         .collect();
-    Reply::Array(vec![
+    ModelReply::Array(vec![
         int(group.pending.len()),
         bulk(id(*first)),
         bulk(id(*last)),
-        Reply::Array(consumers),
+        ModelReply::Array(consumers),
     ])
 }

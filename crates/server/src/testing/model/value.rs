@@ -2,13 +2,13 @@
 //!
 //! Owns: their kinds. Never does: use the server's code.
 
-use super::stream::Stream;
-use crate::testing::reply::Reply;
+use super::stream::ModelStream;
+use crate::testing::reply::ModelReply;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The value of a key.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum ModelValue {
     /// Bytes.
     String(String),
     /// Fields with values, in the order in which they were added.
@@ -20,16 +20,18 @@ pub enum Value {
     /// Members with scores.
     Sorted(BTreeMap<String, i64>),
     /// Entries.
-    Stream(Stream),
+    Stream(ModelStream),
 }
 
 /// All keys.
-pub type Model = BTreeMap<String, Value>;
+pub type Model = BTreeMap<String, ModelValue>;
 
-pub(super) fn wrong_type() -> Reply {
-    Reply::Error("WRONGTYPE Operation against a key holding the wrong kind of value".to_owned())
+pub(super) fn wrong_type() -> ModelReply {
+    ModelReply::Error(
+        "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
+    )
 }
 
-pub(super) fn int(number: usize) -> Reply {
-    Reply::Int(number as i64)
+pub(super) fn int(number: usize) -> ModelReply {
+    ModelReply::Int(number as i64)
 }
