@@ -119,6 +119,7 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("what two writers fail with can go away (P7)", racing::a_failure_of_one_is_that_of_both),
     ("a prune leaves what others need (P28)", backing_up::a_prune_leaves_what_others_need),
     ("damage to a backup is not restored (P28)", backing_up::damage_is_not_restored),
+    ("damage is not backed up (P28)", backing_up::damage_is_not_backed_up),
     ("tables stay until they are copied (P28)", backing_up::tables_stay_until_they_are_copied),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];

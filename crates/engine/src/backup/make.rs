@@ -9,17 +9,18 @@ use super::names;
 use super::pace::Pace;
 use super::record::{BackedUpTable, Contents};
 use super::sum::Sum;
-use super::target::{BackupTarget, read_piece};
+use super::target::BackupTarget;
 use crate::checkpoint::{Followed, Numbers, close_state, one_moment};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, unless_mutant};
 use windrow_env::Env;
 use windrow_env::fs::{ReadFile, ReadOptions};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names as files;
+use windrow_format::table::Pieces;
 use windrow_read::cache::TableHandle;
 use windrow_read::events::Event;
 use windrow_recover::database::Database;
@@ -215,9 +216,8 @@ impl Source<'_> {
                 // An earlier backup was cut short behind it. Its checksum is the source's: so it is
                 // noticed if it is not the same.
                 None if known.has(uid, bytes) => {
-                    let mut reading = self.open(number, bytes, pace)?;
-                    let mut buf = vec![0; reading.pace.piece_bytes() as usize];
-                    while !read_piece(&mut reading, &mut buf)?.is_empty() {}
+                    let mut reading = self.open((number, uid, bytes), pace)?;
+                    while reading.next_pieces()? {}
                     reading.sum
                 }
                 None => {
@@ -267,8 +267,7 @@ impl Source<'_> {
     /// Opens a table, which must be as long as the manifest says.
     fn open<'p, 'c>(
         &self,
-        number: FileNumber,
-        bytes: u64,
+        (number, uid, bytes): (FileNumber, FileUid, u64),
         pace: &'p mut Pace<'c>,
     ) -> Result<Reading<'p, 'c>> {
         let path = self.dir.join(files::table(number));
@@ -279,7 +278,16 @@ impl Source<'_> {
             let text = format!("it has {} bytes, where {bytes} were written", file.len());
             return Err(Error::corruption(text).with_file(path.display().to_string()));
         }
-        Ok(Reading { file, sum: Sum::default(), pace, failed: None })
+        let pieces = Pieces::of(&*file, uid)?;
+        Ok(Reading {
+            file,
+            pieces,
+            sum: Sum::default(),
+            buf: Vec::new(),
+            taken: 0,
+            pace,
+            failed: None,
+        })
     }
 
     fn copy(
@@ -288,44 +296,68 @@ impl Source<'_> {
         (number, uid, bytes): (FileNumber, FileUid, u64),
         pace: &mut Pace<'_>,
     ) -> Result<Sum> {
-        let mut reading = self.open(number, bytes, pace)?;
+        let mut reading = self.open((number, uid, bytes), pace)?;
         let put = target.put(&names::table(uid), &mut reading);
         // Of an error of ours the target may have made one of its own.
         reading.failed.take().map_or(put, Err)?;
-        let taken = reading.sum.bytes;
-        if taken != bytes {
-            let text = format!("the target took {taken} of the {bytes} bytes of table {number}");
+        let left = bytes - reading.sum.bytes + (reading.buf.len() - reading.taken) as u64;
+        if left > 0 {
+            let text = format!("the target left {left} of the {bytes} bytes of table {number}");
             return Err(Error::new(ErrorKind::Io, text));
         }
         Ok(reading.sum)
     }
 }
 
-/// A table that is read from its beginning.
+/// A table that is read from its beginning. What is damaged is not handed on.
 struct Reading<'p, 'c> {
     file: Arc<dyn ReadFile>,
-    /// Of all bytes so far.
+    pieces: Pieces,
+    /// Of all bytes so far, those in `buf` among them.
     sum: Sum,
+    /// Pieces that were read and checked, and how much of them was taken.
+    buf: Vec<u8>,
+    taken: usize,
     pace: &'p mut Pace<'c>,
     /// What kept it from being read on.
     failed: Option<Error>,
 }
 
 impl Reading<'_, '_> {
-    fn read_on(&mut self, buf: &mut [u8]) -> Result<usize> {
-        let left = self.file.len() - self.sum.bytes;
-        let len = left.min(buf.len() as u64).min(self.pace.piece_bytes()) as usize;
-        if len > 0 {
-            self.pace.wait_for(len as u64)?;
-            self.file.read_at(self.sum.bytes, &mut buf[..len])?;
-            self.sum.add(&buf[..len]);
+    /// Reads and checks the next pieces. Whether there are any.
+    fn next_pieces(&mut self) -> Result<bool> {
+        let begin = self.sum.bytes;
+        self.taken = 0;
+        self.buf.clear();
+        if begin == self.file.len() {
+            return Ok(false);
         }
+        let end = self.pieces.end_of(begin, self.pace.piece_bytes());
+        self.pace.wait_for(end - begin)?;
+        self.buf.resize((end - begin) as usize, 0);
+        self.file.read_at(begin, &mut self.buf)?;
+        let named = |error: Error| error.with_file(self.file.path().display().to_string());
+        unless_mutant!(BackupSourceUnchecked, self.pieces.check(begin, &self.buf).map_err(named)?);
+        self.sum.add(&self.buf);
+        Ok(true)
+    }
+
+    fn read_on(&mut self, buf: &mut [u8]) -> Result<usize> {
+        if self.taken == self.buf.len() && !self.next_pieces()? {
+            return Ok(0);
+        }
+        let len = buf.len().min(self.buf.len() - self.taken);
+        buf[..len].copy_from_slice(&self.buf[self.taken..self.taken + len]);
+        self.taken += len;
         Ok(len)
     }
 }
 
 impl Read for Reading<'_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        if let Some(failed) = &self.failed {
+            return Err(std::io::Error::other(failed.clone()));
+        }
         self.read_on(buf).map_err(|error| {
             self.failed = Some(error.clone());
             std::io::Error::other(error)

@@ -154,6 +154,9 @@ fn check(
         (counted.entries, counted.bytes),
         (entries.len() as u64, written.bytes.len() as u64)
     );
+    for bytes_max in [0, 300, 100_000, u64::MAX] {
+        assert!(copy(&file, bytes_max).unwrap() == written.bytes, "{bytes_max} at a time");
+    }
     let (read, ranges) = read_all(&file, written.expect()).unwrap();
     assert!(read == *entries);
     assert_eq!(ranges, tombstones.to_tombstones());
@@ -379,6 +382,22 @@ fn giant_entries_and_longest_keys() {
     );
 }
 
+/// Copies a table piece by piece, so many bytes at a time where pieces are no longer.
+fn copy(file: &Arc<dyn ReadFile>, bytes_max: u64) -> Result<Vec<u8>> {
+    let pieces = Pieces::of(&**file, UID)?;
+    let mut copied = Vec::new();
+    while (copied.len() as u64) < file.len() {
+        let begin = copied.len() as u64;
+        let end = pieces.end_of(begin, bytes_max);
+        assert!(begin < end, "nothing at {begin}");
+        let mut bytes = vec![0; (end - begin) as usize];
+        file.read_at(begin, &mut bytes)?;
+        pieces.check(begin, &bytes)?;
+        copied.extend(bytes);
+    }
+    Ok(copied)
+}
+
 /// Damages a file in every given way, and requires the right answer or `Corruption`.
 fn sweep(written: &WrittenTable, damaged: impl Iterator<Item = (String, Vec<u8>)>) {
     let right = read_all(&written.file(), written.expect()).unwrap();
@@ -394,6 +413,8 @@ fn sweep(written: &WrittenTable, damaged: impl Iterator<Item = (String, Vec<u8>)
         }
         let verified = verify(&file, written.expect());
         assert!(verified.is_err_and(|e| e.is_corruption()), "{what}: verify finds nothing");
+        let copied = copy(&file, 300);
+        assert!(copied.is_err_and(|e| e.is_corruption()), "{what}: it is copied");
     }
     // Only damage to the header and partition filters, which this reading does not use, may pass.
     let unused = HEADER_BYTES as u64 + written.summary.filter_bytes;

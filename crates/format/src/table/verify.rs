@@ -7,9 +7,10 @@
 //! Owns: the walk over a table. Never does: repair, or go on after the first problem.
 
 use super::footer::decode_header;
+use super::pieces::check_tiles;
 use super::{
-    Block, BlockHandle, BlockKind, Expect, FOOTER_BYTES, FilterKind, HEADER_BYTES, IndexIter,
-    Locate, PartitionHandle, Table, read_block,
+    Block, BlockHandle, BlockKind, Expect, FilterKind, HEADER_BYTES, IndexIter, Locate,
+    PartitionHandle, Table, read_block,
 };
 use crate::block::{BlockGet, BlockIter};
 use crate::filter;
@@ -87,7 +88,7 @@ impl TableWalk<'_> {
         } else {
             self.blocks(table, top)?;
         }
-        self.tiles()?;
+        check_tiles(&mut self.handles, self.file.len())?;
         self.agrees(table)?;
         Ok(VerifyCount {
             bytes: self.file.len(),
@@ -178,22 +179,6 @@ impl TableWalk<'_> {
             iter.next();
         }
         iter.status().map_err(|e| e.with_offset(handle.offset))
-    }
-
-    /// Checks that no byte of the file is outside header, blocks and footer.
-    fn tiles(&mut self) -> Result<()> {
-        self.handles.sort_unstable_by_key(|h| h.offset);
-        let mut at = HEADER_BYTES as u64;
-        for handle in &self.handles {
-            if handle.offset != at {
-                return Err(wrong("bytes that belong to no block, or to two", at));
-            }
-            at = handle.end();
-        }
-        if at + FOOTER_BYTES as u64 != self.file.len() {
-            return Err(wrong("bytes that belong to no block, or to two", at));
-        }
-        Ok(())
     }
 
     /// Checks that counts, sequence numbers and bounds are those of the properties.

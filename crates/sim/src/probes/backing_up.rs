@@ -12,6 +12,7 @@ use windrow::backup::{
 };
 use windrow::{Db, ErrorKind};
 use windrow_env::testing::{Handles, env};
+use windrow_testkit::world::DIR;
 
 const BACKUPS: &str = "/world/backups";
 
@@ -60,6 +61,25 @@ pub(super) fn damage_is_not_restored() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A byte of a table of the database.
+pub(super) fn damage_is_not_backed_up() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let (db, backups) = (open(&handles)?, directory(&handles)?);
+    db.put("a", "1").and_then(|()| db.flush()).map_err(text)?;
+    let names = handles.fs.files(DIR.as_ref());
+    let table = names.iter().find(|name| name.ends_with(".sst")).ok_or("no table")?;
+    let path = Path::new(DIR).join(table);
+    let bytes = handles.env().fs.len(&path).map_err(text)?;
+    for at in 0..bytes {
+        handles.fs.flip(&path, at, 1);
+        let made = kind(db.backup(&backups, BackupOptions::default()));
+        let says = format!("byte {at} of {table} was changed, and a backup says {made:?}");
+        ensure(made == Some(ErrorKind::Corruption), &says)?;
+        handles.fs.flip(&path, at, 1);
+    }
+    db.close().map_err(text)
 }
 
 /// A target that is slow: everything is merged away before its first object is stored.

@@ -136,6 +136,29 @@ fn damage_is_named_and_repaired_by_the_next_backup() {
     db.close().unwrap();
 }
 
+/// Damage to a table of the database is not backed up: each byte of it.
+#[test]
+fn damage_to_the_source_is_not_stored() {
+    let (env, handles) = env(1);
+    let db = open(&env, "db");
+    let target = directory(&env);
+    put(&db, 0..40, "a");
+    db.flush().unwrap();
+    let files = handles.fs.files(Path::new("db"));
+    let table = files.iter().find(|name| name.ends_with(".sst")).expect("a table");
+    let path = Path::new("db").join(table);
+    for at in 0..env.fs.len(&path).unwrap() {
+        handles.fs.flip(&path, at, 1);
+        let refused = db.backup(&target, BackupOptions::default()).unwrap_err();
+        assert!(refused.is_corruption() && refused.to_string().contains(table), "{refused}");
+        handles.fs.flip(&path, at, 1);
+    }
+    assert!(backups(&target).unwrap().is_empty() && target.list(names::TABLES).unwrap().is_empty());
+    db.backup(&target, BackupOptions::default()).unwrap();
+    assert_eq!(restored(&env, &target, None, "copy"), contents(&db));
+    db.close().unwrap();
+}
+
 /// A record that cannot be read keeps the others from nothing but from being pruned.
 #[test]
 fn a_damaged_record_is_no_harm_to_other_backups() {

@@ -1,0 +1,144 @@
+//! The pieces that a table consists of, in the order in which they lie: header, blocks, footer.
+//!
+//! For who copies a table, and is not to copy damage along: each byte is in one piece, and each
+//! piece has a checksum. Where pieces end, the index says, whose blocks are read and checked first.
+//!
+//! Owns: where pieces end. Never does: decompress a block, or look into one of data (`verify.rs`
+//! does).
+
+use super::footer::{Footer, decode_header};
+use super::{
+    BLOCK_TRAILER_BYTES, BlockHandle, BlockKind, FOOTER_BYTES, HEADER_BYTES, Locate,
+    decode_partition, read_block,
+};
+use windrow_base::{Error, FileUid, Result};
+use windrow_env::ReadFile;
+use windrow_env::checksum::checksum;
+
+/// Where the pieces of a table end.
+#[derive(Debug)]
+pub struct Pieces {
+    uid: FileUid,
+    /// Of header, blocks and footer, ascending.
+    ends: Vec<u64>,
+}
+
+impl Pieces {
+    /// The pieces of the table with this uid.
+    ///
+    /// # Errors
+    /// `Corruption` where footer or index are damaged, or blocks do not lie back to back;
+    /// `NotSupported` for a newer format; `Io`.
+    pub fn of(file: &dyn ReadFile, uid: FileUid) -> Result<Pieces> {
+        Pieces::read(file, uid).map_err(|e| e.with_file(file.path().display().to_string()))
+    }
+
+    fn read(file: &dyn ReadFile, uid: FileUid) -> Result<Pieces> {
+        let file_bytes = file.len();
+        let footer_at = file_bytes
+            .checked_sub(FOOTER_BYTES as u64)
+            .filter(|at| HEADER_BYTES as u64 <= *at)
+            .ok_or_else(|| Error::corruption(format!("{file_bytes} bytes are no table")))?;
+        let mut footer = [0; FOOTER_BYTES];
+        file.read_at(footer_at, &mut footer)?;
+        let footer = Footer::decode(&footer, file_bytes, uid)?;
+        let mut blocks: Vec<_> = footer.handles().into_iter().filter(|h| h.bytes > 0).collect();
+        let index = read_block(file, uid, footer.index, BlockKind::Index)?;
+        let index = decode_partition(&index)?;
+        for entry in 0..index.len() {
+            match index.get(entry) {
+                Locate::Block(block) => blocks.push(block),
+                Locate::Partition(partition) => {
+                    blocks.extend(partition.filter);
+                    blocks.push(partition.index);
+                    let index = read_block(file, uid, partition.index, BlockKind::Index)?;
+                    let index = decode_partition(&index)?;
+                    for entry in 0..index.len() {
+                        let Locate::Block(block) = index.get(entry) else {
+                            return Err(Error::corruption("a partition leads to no block")
+                                .with_offset(partition.index.offset));
+                        };
+                        blocks.push(block);
+                    }
+                }
+                Locate::None => {}
+            }
+        }
+        check_tiles(&mut blocks, file_bytes)?;
+        let header = std::iter::once(HEADER_BYTES as u64);
+        let ends = header.chain(blocks.iter().map(BlockHandle::end)).chain([file_bytes]);
+        Ok(Pieces { uid, ends: ends.collect() })
+    }
+
+    /// The end of as many whole pieces as fit in so many bytes from `begin` on, where one begins; of
+    /// one that is larger.
+    pub fn end_of(&self, begin: u64, bytes_max: u64) -> u64 {
+        let next = self.ends.partition_point(|end| *end <= begin);
+        let beyond = self.ends.partition_point(|end| *end <= begin.saturating_add(bytes_max));
+        let last = self.ends.len() - 1;
+        self.ends[next.max(beyond.saturating_sub(1)).min(last)]
+    }
+
+    /// Checks whole pieces that were read from `begin` on.
+    ///
+    /// # Errors
+    /// `Corruption` with the offset of the first one that is not what was written.
+    pub fn check(&self, begin: u64, bytes: &[u8]) -> Result<()> {
+        let (mut at, mut rest) = (begin, bytes);
+        let first = self.ends.partition_point(|end| *end <= begin);
+        for &end in &self.ends[first..] {
+            if rest.is_empty() {
+                break;
+            }
+            let len = usize::try_from(end - at).unwrap_or(usize::MAX);
+            let (piece, behind) = rest
+                .split_at_checked(len)
+                .ok_or_else(|| Error::corruption("a part of a piece of a table").with_offset(at))?;
+            self.check_piece(at, piece).map_err(|error| error.with_offset(at))?;
+            (at, rest) = (end, behind);
+        }
+        match rest {
+            [] => Ok(()),
+            _ => Err(Error::corruption("bytes behind the end of a table").with_offset(at)),
+        }
+    }
+
+    fn check_piece(&self, at: u64, piece: &[u8]) -> Result<()> {
+        if at == 0 {
+            let head = piece.first_chunk().ok_or_else(|| Error::corruption("no header"))?;
+            return match decode_header(head)? == self.uid {
+                true => Ok(()),
+                false => Err(Error::corruption("table header carries another uid")),
+            };
+        }
+        // Of blocks and of the footer alike.
+        match piece.split_last_chunk::<4>() {
+            Some((covered, crc))
+                if u32::from_le_bytes(*crc) == checksum(self.uid, at, &[covered]) =>
+            {
+                Ok(())
+            }
+            _ => Err(Error::corruption("a block of a table fails its checksum")),
+        }
+    }
+}
+
+/// That no byte of a table is outside of header, blocks and footer. Sorts the blocks.
+///
+/// # Errors
+/// `Corruption` with the offset where that is not so.
+pub(super) fn check_tiles(blocks: &mut [BlockHandle], file_bytes: u64) -> Result<()> {
+    blocks.sort_unstable_by_key(|block| block.offset);
+    let wrong = |at| Error::corruption("bytes that belong to no block, or to two").with_offset(at);
+    let mut at = HEADER_BYTES as u64;
+    for block in blocks {
+        if block.offset != at || (block.bytes as usize) < BLOCK_TRAILER_BYTES {
+            return Err(wrong(at));
+        }
+        at = block.end();
+    }
+    match at + FOOTER_BYTES as u64 == file_bytes {
+        true => Ok(()),
+        false => Err(wrong(at)),
+    }
+}
