@@ -1,6 +1,7 @@
 //! The arguments: every command, every flag, and the words of `--help`.
 //!
-//! Never does: open, read or write anything.
+//! Owns: the names, the values and the help of commands and flags. Never does: open, read or write
+//! anything.
 
 mod backup;
 mod open;
@@ -132,7 +133,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// What the first Ctrl-C does to it.
+    /// Returns the effect of the first Ctrl-C on it.
     pub(crate) fn on_stop(&self) -> OnStop {
         match self {
             Command::Demo(_)
@@ -655,7 +656,7 @@ pub(crate) struct DumpArgs {
     pub(crate) file: PathBuf,
 }
 
-/// What `dump` understands.
+/// The kinds of file that `dump` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DumpKind {
     /// A write-ahead log, *.wal

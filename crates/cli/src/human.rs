@@ -2,6 +2,8 @@
 //!
 //! Colour only where standard output is a terminal that has it and NO_COLOR
 //! is not set.
+//!
+//! Owns: the text of a figure, and whether there are colours. Never does: print.
 
 use std::env;
 use std::fmt::Display;
@@ -49,7 +51,7 @@ pub(crate) fn size(bytes: u64) -> String {
 
 /// A moment in milliseconds since 1970, in UTC: `2026-11-27T13:22:10Z`.
 pub(crate) fn utc(ms: u64) -> String {
-    // What no calendar has is no moment of a clock.
+    // A number past the range of `SystemTime` is no moment of a clock.
     let moment = UNIX_EPOCH.checked_add(Duration::from_millis(ms));
     moment.map_or_else(|| "-".to_owned(), |m| humantime::format_rfc3339_seconds(m).to_string())
 }

@@ -3,11 +3,15 @@
 //! The target gets its tables first, then a manifest and the empty log of a
 //! clean close, and CURRENT last: a target that is not complete is refused
 //! by open (rule R1). The source is only read, after a flush. A checkpoint that
-//! fails removes what it made, so that it can be tried again.
+//! fails removes the files that it made, so that it can be tried again.
 //!
-//! A follower cannot flush. Its checkpoint has a log with the records of the source's, as far as
-//! it read them, and an open replays that. The log is the copy's own, since the source's logs
-//! cross-check a manifest that is not in the copy. The copy is opened before it counts as made.
+//! A follower cannot flush. Its checkpoint has a log with the records of the source's logs, as far
+//! as it read them, and an open replays that log. The log is the copy's own, since the source's
+//! logs cross-check a manifest that is not in the copy. The copy is opened before it counts as
+//! made.
+//!
+//! Owns: the order in which the files of a copy are made, and their removal after a failure.
+//! Never does: change the source, except by a flush, or remove a file that it did not make.
 
 use crate::log_copy::{Batches, LogCopy, TakePayload};
 use std::path::{Path, PathBuf};
@@ -30,10 +34,10 @@ use windrow_store::tree::Tree;
 use windrow_store::write::segments::{EMPTY_BYTES, NewWal};
 use windrow_store::write::wal::Wal;
 
-/// Bytes copied at a time where links are not to be had.
+/// The bytes copied at a time where links are not supported.
 const COPY_BYTES: usize = 1 << 20;
 
-/// What a copy is called that is made here.
+/// The name of such a copy in errors.
 const CHECKPOINT: &str = "a checkpoint";
 
 /// Copies the database as it is now into `target`.
@@ -43,7 +47,7 @@ pub(crate) fn checkpoint(database: &Database, target: &Path) -> Result<()> {
     copy.fill(database).inspect_err(|_| copy.remove())
 }
 
-/// What a follower has read of a database that another process has open.
+/// A database that another process has open, as far as a follower has read it.
 pub(crate) struct Followed<'a> {
     pub(crate) env: &'a Env,
     pub(crate) dir: &'a Path,
@@ -68,8 +72,8 @@ pub(crate) fn of_follower(
 }
 
 impl Followed<'_> {
-    /// The state of a copy of it, the numbers of the copy's files, and up to where the copy's log
-    /// is to have what the source's logs have; `None` where all of it is in tables.
+    /// Returns the state of a copy, the numbers of the copy's files, and the end of the source's
+    /// records that the copy's log must have; `None` where all of them are in tables.
     pub(crate) fn copied(&self) -> (ManifestState, Numbers, Option<(FileNumber, u64)>) {
         let mut state = self.state.clone();
         let is_in_force = |(log, _): &(FileNumber, u64)| {
@@ -87,7 +91,7 @@ impl Followed<'_> {
         (state, numbers, Some(log_end))
     }
 
-    /// The state of a copy of it, where all of it is in tables.
+    /// Returns the state and the numbers of a copy with all entries in tables.
     pub(crate) fn closed(&self) -> (ManifestState, Numbers) {
         let mut state = self.state.clone();
         state.last_seq = state.last_seq.max(self.last_seq);
@@ -100,10 +104,10 @@ impl Followed<'_> {
         self.state.next_file.max(tables + 1)
     }
 
-    /// Hands over what the source's logs have, up to where they were read.
+    /// Hands over the batches of the source's logs, up to where they were read.
     ///
     /// # Errors
-    /// `Corruption` where they have not got what was read; `Io`.
+    /// `Corruption` where the logs lack batches that were read; `Io`.
     pub(crate) fn batches(&self, log_end: (FileNumber, u64), to: TakePayload<'_>) -> Result<()> {
         let mut batches = Batches::from(self.state.log_first_seq.max(1));
         for (&number, known) in self.state.wals.range(..=log_end.0) {
@@ -124,10 +128,10 @@ fn check_empty(env: &Env, target: &Path, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// The manifest's state when its tables hold all that was written up to one
-/// moment, in every keyspace, and nothing later (P3): and the views that pin
-/// them. Flushing keyspace by keyspace while writes go on would not do: a batch
-/// could be in the tables of the one and not in those of the other.
+/// Returns the manifest's state when its tables hold all that was written up to one moment, in
+/// every keyspace, and nothing later (P3), and the views that pin these tables. To flush keyspace
+/// by keyspace while writes go on would not do: a batch could be in the tables of one and not in
+/// those of another.
 pub(crate) fn one_moment(database: &Database) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
     let _one = database.checkpointing.lock();
     let through = freeze_all(database)?;
@@ -147,15 +151,15 @@ pub(crate) fn one_moment(database: &Database) -> Result<(ManifestState, Vec<Arc<
         database.pipeline.stuck_flush().map(Err)
     })?;
     let catalog = database.catalog.lock();
-    // A close flushes what was held, and installs it under this lock.
+    // A close flushes the memtables that were held, and installs them under this lock.
     database.workers.check_open()?;
     // Views are installed under the manifest's lock: these agree with the state.
     let views = database.trees().iter().map(|tree| tree.pin()).collect();
     Ok((catalog.state().clone(), views))
 }
 
-/// Freezes every keyspace's memtable at one sequence number, and holds flushes
-/// of what comes after it. Returns that number.
+/// Freezes every keyspace's memtable at one sequence number, and holds flushes of later memtables.
+/// Returns that number.
 fn freeze_all(database: &Database) -> Result<SeqNo> {
     database.write_state.check()?;
     let mut queue = database.pipeline.queue().lock();
@@ -181,15 +185,15 @@ impl Drop for HeldFlushes<'_> {
     }
 }
 
-/// Numbers of the files of a copy.
+/// The numbers of a copy's manifest and log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {
     pub(crate) manifest: FileNumber,
     pub(crate) wal: FileNumber,
 }
 
-/// Makes a state that of a database which was closed, with an empty log. All that was in logs and is
-/// not in tables is left out: the sequence numbers of the copy end where its tables do.
+/// Makes a state that of a closed database with an empty log. Writes that are in logs and in no
+/// table are left out: the sequence numbers of the copy end where its tables do.
 pub(crate) fn close_state(state: &mut ManifestState, number_max: FileNumber) -> Numbers {
     let numbers = Numbers { manifest: number_max, wal: number_max + 1 };
     let through = state.keyspaces.values().map(|k| k.version.flushed_through).max();
@@ -207,7 +211,7 @@ pub(crate) struct Copy {
     dir: PathBuf,
     /// Files in it that this checkpoint made, or may have made.
     made: Vec<String>,
-    /// What CURRENT was made to be.
+    /// The contents that the checkpoint gave CURRENT, or may have given it.
     current: Option<Current>,
     /// Whether the directory is new as well.
     made_dir: bool,
@@ -220,7 +224,7 @@ struct CopySource<'a> {
     check: &'a dyn Fn() -> Result<()>,
 }
 
-/// What became of tables.
+/// The tables that were put into a copy, and their bytes by the way it was done.
 #[derive(Default)]
 struct Linked {
     files: u64,
@@ -229,8 +233,8 @@ struct Linked {
 }
 
 impl Copy {
-    /// Begins one in a directory that is empty or not there yet. `what` it is, is told to who named
-    /// another one.
+    /// Begins a copy in a directory that is empty or not there yet. The error for any other
+    /// directory names the kind of copy, `what`.
     pub(crate) fn begin(env: &Env, target: &Path, what: &str) -> Result<Copy> {
         let target = &env.fs.absolute(target)?;
         check_empty(env, target, what)?;
@@ -307,7 +311,7 @@ impl Copy {
         Ok(linked)
     }
 
-    /// Notes that a file was made, or may have been: one that was there is another's.
+    /// Notes that a file was made, or may have been. A file that was there before is another's.
     fn note<T>(&mut self, name: String, made: Result<T>) -> Result<T> {
         let nothing = |e: &Error| is_taken(e) || e.kind() == ErrorKind::NotSupported;
         if !made.as_ref().is_err_and(nothing) {
@@ -316,10 +320,10 @@ impl Copy {
         made
     }
 
-    /// Links a table into the target, or copies it where links are not to be had.
+    /// Links a table into the target, or copies it where links are not supported.
     /// Returns whether it was linked.
     ///
-    /// A link that failed for another reason may be there all the same.
+    /// A link that failed for another reason may be there nevertheless.
     fn link_or_copy(&mut self, source: &CopySource<'_>, number: FileNumber) -> Result<bool> {
         let name = names::table(number);
         let linked = self.env.fs.link(&source.dir.join(&name), &self.dir.join(&name));
@@ -359,7 +363,7 @@ impl Copy {
         self.env.fs.sync_dir(&self.dir)
     }
 
-    /// Manifest, empty log, CURRENT: the form that a clean close leaves.
+    /// Writes manifest, empty log and CURRENT, in the form that a clean close leaves.
     fn write_metadata(
         &mut self,
         database_uid: u64,
@@ -370,7 +374,7 @@ impl Copy {
         self.write_closed(database_uid, numbers, &state.snapshot())
     }
 
-    /// The same of what a manifest is to say.
+    /// Writes that form with a given first record of the manifest.
     pub(crate) fn write_closed(
         &mut self,
         database_uid: u64,
@@ -409,8 +413,8 @@ impl Copy {
         self.note(names::temp(number), set)
     }
 
-    /// Removes what was made, CURRENT first: what is left if that is cut short is
-    /// no database. The error to tell is the copy's own.
+    /// Removes the files that were made, CURRENT first: if that is cut short, the rest is no
+    /// database. The error to report is the copy's own.
     pub(crate) fn remove(&self) {
         let current = self.dir.join(names::CURRENT);
         let encoded = self.current.as_ref().map(Current::encode);
@@ -450,7 +454,7 @@ mod tests {
         }
     }
 
-    /// Each operation on the target fails in turn, and may have been done all the same.
+    /// Each operation on the target fails in turn, and may have been done nevertheless.
     #[test]
     fn a_checkpoint_that_fails_leaves_nothing_and_can_be_tried_again() {
         let (target, mut failures) = (Path::new("/copy"), 0);
@@ -477,7 +481,7 @@ mod tests {
             if made.is_err() {
                 failures += 1;
                 assert_eq!(handles.fs.files(target), [""; 0], "case {case}: {made:?}");
-                // One whose making failed may be there all the same.
+                // A directory whose creation failed may be there nevertheless.
                 let exists = env.fs.exists(target).expect("a look");
                 assert!(exists == there || case / 4 == 0, "case {case}");
                 db.checkpoint(target).expect("nothing is in the way");
@@ -493,7 +497,7 @@ mod tests {
         }
     }
 
-    /// What somebody else puts into the directory meanwhile is not removed.
+    /// Files that somebody else puts into the directory meanwhile are not removed.
     #[test]
     fn a_checkpoint_that_fails_removes_nothing_of_others() {
         let (env, handles) = env(1);

@@ -1,7 +1,9 @@
 //! The database's handle.
 //!
-//! Acts on the default keyspace, and on the database as a whole. What keeps it
-//! open is in `handle.rs`.
+//! Acts on the default keyspace, and on the database as a whole. The handle that keeps it open is
+//! in `recover/src/handle.rs`.
+//!
+//! Owns: the calls of [`Db`]. Never does: the work behind a call; modules and lower crates do.
 
 use crate::backup::{self, BackedUp, BackupOptions, BackupTarget};
 use crate::checkpoint;
@@ -104,8 +106,8 @@ impl Db {
     /// ([`crate::Follower`]).
     ///
     /// An open does not look at them: it uses the settings that it is given,
-    /// and stores them if it is for writing. A program that means to keep what
-    /// was chosen before begins with these:
+    /// and stores them if it is for writing. A program that keeps the earlier
+    /// choices begins with these:
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -135,10 +137,9 @@ impl Db {
         stats_file::read(&Env::os(1), dir.as_ref())
     }
 
-    /// The keyspaces of the database in a directory, in the order in which they
-    /// were made, with what each of them needs; `None` if there is no database.
-    /// Reads and writes as [`Db::stored_settings`], and needs none of what the keyspaces were
-    /// made with.
+    /// Returns the keyspaces of the database in a directory, in the order in which they were made,
+    /// with the components that each needs; `None` if there is no database. Reads and writes as
+    /// [`Db::stored_settings`], and needs none of these components.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -174,7 +175,7 @@ impl Db {
         &self.default.database
     }
 
-    /// A new database in memory, for a test, and what it runs on.
+    /// Returns a new database in memory, for a test, and the handles of its environment.
     #[cfg(test)]
     pub(crate) fn in_memory() -> (Db, windrow_env::testing::Handles) {
         let (env, handles) = windrow_env::testing::env(1);
@@ -191,7 +192,7 @@ impl Db {
         &self.default
     }
 
-    /// A handle of a keyspace, whose writes wait for what those of this one do.
+    /// Returns a handle of a keyspace, whose writes are as durable as those of this handle.
     fn over(&self, tree: Arc<Tree>) -> Keyspace {
         self.default.over(tree, self.default.sync)
     }
@@ -415,7 +416,7 @@ impl Db {
     pub fn set_policy(&self, policy: &str) -> Result<()> {
         let trees: Vec<_> = self.database().trees().iter().cloned().collect();
         trees.iter().try_for_each(|tree| match self.database().set_policy(tree, policy) {
-            // Another thread drops it: it is none of every keyspace.
+            // Another thread drops it: it is no longer one of the keyspaces.
             Err(error) if error.kind() == ErrorKind::Closed && tree.is_dropped() => Ok(()),
             set => set,
         })
@@ -537,20 +538,21 @@ impl Db {
     /// Keyspaces that are there and cannot be used: a read-only open leaves out
     /// those whose comparator is not registered in
     /// [`crate::Components::comparators`]. Neither reads nor [`Db::verify`] see them; where
-    /// the default keyspace is among them, every call on it says so. An open for writing refuses such a database.
+    /// the default keyspace is among them, every call on it says so. An open for writing
+    /// refuses such a database.
     pub fn keyspaces_left_out(&self) -> Vec<StoredKeyspace> {
         self.database().left_out.iter().map(StoredKeyspace::of).collect()
     }
 
-    /// Whole batches that the open found in the write-ahead logs and did not take over: something
-    /// before them is missing or damaged, and what comes back is a prefix of what was written. None
-    /// of them was synced. A power loss may leave a few, and so may the end of a process
+    /// Returns the whole batches that the open found in the write-ahead logs and did not take over:
+    /// a record before them is missing or damaged, and an open recovers a prefix of the writes.
+    /// None of them was synced. A power loss may leave a few, and so may the end of a process
     /// in which several threads wrote; many are a sign of damage to the log.
     ///
-    /// An open for writing keeps such a log in `lost/` of the database's directory, of which
-    /// nothing is read again: `windrow dump wal` prints what is in it. Of more than eight logs that
-    /// opens have kept there, those with the fewest batches go; and a log is not kept
-    /// where twice what it takes is more than what is free on the device.
+    /// An open for writing keeps such a log in `lost/` of the database's directory, where nothing
+    /// reads it again: `windrow dump wal` prints its contents. Of more than eight logs that
+    /// opens have kept there, those with the fewest batches go; and a log is kept only if twice
+    /// its bytes are free on the device.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -576,12 +578,12 @@ impl Db {
     /// Makes every write so far durable.
     ///
     /// # Errors
-    /// What the device said, which turns writing off until the database is reopened.
+    /// The device's error, which turns writing off until the database is reopened.
     pub fn sync(&self) -> Result<()> {
         self.database().pipeline.segments.sync()
     }
 
-    /// Writes what is in memory of all keyspaces to tables.
+    /// Writes the memtables of all keyspaces to tables.
     ///
     /// # Errors
     /// As [`Keyspace::flush`].
@@ -629,12 +631,13 @@ impl Db {
     }
 
     /// Backs the database up as it is now into a place that keeps many backups: tables that are
-    /// there already are not copied again. Writers go on meanwhile. See [`crate::backup::restore_backup`].
+    /// there already are not copied again. Writers go on meanwhile. See
+    /// [`crate::backup::restore_backup`].
     ///
     /// # Errors
-    /// `InvalidArgument` where the target has backups of another database; `Busy` while another backup
-    /// or a prune goes on there; others of the target; `Io`, `Closed`, `ReadOnly`. The backups that
-    /// the target had are whole, and so is this one if it is among them all the same.
+    /// `InvalidArgument` where the target has backups of another database; `Busy` while another
+    /// backup or a prune goes on there; other errors of the target; `Io`, `Closed`, `ReadOnly`. The
+    /// backups that the target had are whole, and so is this one if it is among them nevertheless.
     pub fn backup(&self, target: &dyn BackupTarget, options: BackupOptions) -> Result<BackedUp> {
         backup::backup(self.database(), target, options)
     }
@@ -648,8 +651,7 @@ impl Db {
         self.verify_with_progress(|_| {})
     }
 
-    /// As [`Db::verify`]; `progress` is told after each table and log what was
-    /// found so far.
+    /// As [`Db::verify`]; `progress` gets the report so far after each table and log.
     ///
     /// # Errors
     /// As there.
@@ -660,8 +662,8 @@ impl Db {
         verify::verify(self.database(), &mut progress)
     }
 
-    /// What the database did since it was opened, and what it holds now. All
-    /// zeros in a forked child.
+    /// Returns counters since the database was opened, and the size of its contents now.
+    /// All zeros in a forked child.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -676,8 +678,9 @@ impl Db {
         windrow_recover::measure::stats(self.database())
     }
 
-    /// The program itself holds `bytes` that are to count within `memory_bytes`, such as buffers of its clients:
-    /// the cache of blocks gives way to them, down to its least size. Every call says all of it.
+    /// Counts `bytes` that the program itself holds, such as buffers of its clients, within
+    /// `memory_bytes`: the cache of blocks gives way to them, down to its least size. Each call
+    /// gives the total.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -694,7 +697,8 @@ impl Db {
         }
     }
 
-    /// What each keyspace holds: entries, tombstones and sizes, in memtables and by level.
+    /// Returns the contents of each keyspace: entries, tombstones and sizes, in memtables and by
+    /// level.
     ///
     /// Opens every table, which reads its index and properties.
     ///
@@ -728,12 +732,12 @@ impl Db {
     /// Turns writing on again after a failure, without reopening, once its cause is
     /// gone: there is room on the device again, descriptors, memory, or the device
     /// takes writes. Everything that was acknowledged stays; a write that failed
-    /// is not there, now or after a crash, but for one with [`WriteSync::Yes`] of which the
-    /// sync alone failed: readers saw it already, and it stays. What is in memory is
-    /// written to tables, which takes as much room. Nothing happens where writing is on.
+    /// is not there, now or after a crash, except one with [`WriteSync::Yes`] whose sync
+    /// alone failed: readers saw it already, and it stays. The memtables are written to
+    /// tables, which takes as much room. Nothing happens where writing is on.
     ///
-    /// To be called by a thread of yours: not by an [`crate::EventListener`], nor
-    /// by a compaction filter, whose end it would wait for.
+    /// Call it from a thread of yours: not from an [`crate::EventListener`], nor from a
+    /// compaction filter, whose end it would wait for.
     ///
     /// # Errors
     /// `ReadOnly` where reopening is the only way on, or `repair` (damage, a panic),
@@ -757,7 +761,7 @@ impl Db {
     /// they fail with `Closed`.
     ///
     /// # Errors
-    /// Whatever kept the last writes from being made durable: they are then
+    /// The error that kept the last writes from being made durable: they are then
     /// as safe as their own calls said.
     pub fn close(&self) -> Result<()> {
         self.default.database.close()

@@ -46,15 +46,15 @@
 //! | [`Follower`] | reading a database that another process has open |
 //! | [`Db::ingest`], [`Ingest`] | sorted data straight into tables |
 //! | [`MergeOperator`], [`CompactionFilter`], [`Comparator`] | code of yours in reads and merges; [`Components`] registers it |
-//! | [`Options`], [`settings`], [`KeyspaceOptions`] | `memory_bytes`, `preset` and the rest; what a keyspace has of its own, a TTL for one |
-//! | [`Db::checkpoint`], [`Db::verify`], [`repair`], [`Db::resume`] | copies, checks, and what to do after a failure |
-//! | [`Stats`], [`stats`], [`Event`], [`Db::at_rest`], [`inspect`] | what it does and what it holds |
-//! | [`Error`], [`ErrorKind`] | what went wrong, where, and what to do |
+//! | [`Options`], [`settings`], [`KeyspaceOptions`] | `memory_bytes`, `preset` and the rest; the options of one keyspace, such as a TTL |
+//! | [`Db::checkpoint`], [`Db::verify`], [`repair`], [`Db::resume`] | copies, checks, and recovery from a failure |
+//! | [`Stats`], [`stats`], [`Event`], [`Db::at_rest`], [`inspect`] | counters of its work, and its contents |
+//! | [`Error`], [`ErrorKind`] | the failure, its place, and the remedy |
 //!
 //! Calls may wait, for a device or for merges; the repository's `docs/guide/async.md` says which,
 //! and how async programs call them. The guide (`docs/guide`) has concepts and recipes,
-//! `docs/benchmarks.md` figures next to RocksDB, LevelDB and fjall, `docs/reliability.md` every promise
-//! with its test. `cargo run --release --bin windrow -- demo` shows it at work.
+//! `docs/benchmarks.md` figures next to RocksDB, LevelDB and fjall, `docs/reliability.md` every
+//! promise with its test. `cargo run --release --bin windrow -- demo` shows it at work.
 //!
 //! # For readers of the source
 //!
@@ -63,6 +63,9 @@
 //! `write/commit.rs`, `jobs/flush.rs` and `jobs/merge.rs` of store, `read/get.rs` of read,
 //! `open/mod.rs` of recover. None of them decides anything about the tree (`windrow-plan` does) or
 //! touches a file or clock itself (`windrow-env` does).
+//!
+//! Owns: the list of public names. Never does: define a public type; the modules and the lower
+//! crates do.
 
 pub mod backup;
 mod checkpoint;
@@ -155,7 +158,7 @@ pub use ttl::Ttl;
 /// # Ok::<(), windrow::Error>(())
 /// ```
 pub use windrow_base::Comparator;
-/// What to do about an error.
+/// The kind of an error, by which a program decides how to go on.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();

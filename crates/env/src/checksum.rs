@@ -4,7 +4,9 @@
 //! A CRC is a bijection of its seed for given bytes, so the same bytes under
 //! two seeds never agree; two places share a seed with probability 2^-32,
 //! which is the strength of the checksum itself.
-//! Never does: decide what is covered. Callers say which bytes, and where.
+//!
+//! Owns: the polynomial and the seed. Never does: decide what is covered: callers say which bytes,
+//! and where.
 
 mod search;
 

@@ -16,7 +16,7 @@ use windrow_testkit::world::World;
 #[derive(Clone)]
 struct Target {
     dir: PathBuf,
-    /// What the source held.
+    /// The contents of the source.
     model: Model,
     /// The call has returned, or it was opened since.
     complete: bool,

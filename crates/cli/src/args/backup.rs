@@ -1,4 +1,6 @@
 //! Arguments of `backup`, `backups` and `restore`.
+//!
+//! Owns: their names and help. Never does: open, read or write anything.
 
 use super::Open;
 use clap::Args;

@@ -1,4 +1,6 @@
 //! The commands, a file for each group of them.
+//!
+//! Owns: which function runs a command. Never does: a command's work.
 
 mod ask;
 mod backup;
@@ -27,7 +29,7 @@ use crate::failure::Result;
 /// Does what the command line says.
 ///
 /// # Errors
-/// Whatever the command met.
+/// The error of the command.
 pub(crate) fn run(cli: Cli) -> Result<()> {
     let quiet = cli.quiet;
     match cli.command {

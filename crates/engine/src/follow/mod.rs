@@ -1,16 +1,17 @@
 //! Following: reading a database that another process has open.
 //!
-//! A follower reads the manifest and the write-ahead log as they grow, and shows what was
-//! written up to there as a database that is read only and does not change: a *moment*.
-//! Each refresh makes another one. Moments share caches, tables, and the memtables that the
-//! log is read into. So a snapshot of one, or an iterator, needs nothing to be kept from
-//! merges that go on elsewhere; what it needs is files, and those are kept by a lease in
-//! the directory (`readers.rs`) that says from which record of the manifest on they are.
+//! A follower reads the manifest and the write-ahead log as they grow, and shows the writes up to
+//! there as a database that is read only and does not change: a *moment*. Each refresh makes
+//! another one. Moments share caches, tables, and the memtables that the log is read into. So the
+//! writer's merges keep no entries for a snapshot or an iterator of a moment. It needs files only,
+//! and those are kept by a lease in the directory (`readers.rs`), which says from which record of
+//! the manifest on they are needed.
 //!
-//! Nothing is written but the lease. `manifest_tail` and `log_tail` read what was
-//! appended since (`log/growing_log.rs`).
+//! `manifest_tail` and `log_tail` read the records that were appended since
+//! (`log/growing_log.rs`).
 //!
-//! Owns: the order of a refresh, and the list of moments that are in use.
+//! Owns: the order of a refresh, and the list of moments that are in use. Never does: write into
+//! the database's directory, except the lease.
 
 use crate::backup::{self, BackedUp, BackupOptions, BackupTarget};
 use crate::checkpoint::{self, Followed};
@@ -48,8 +49,8 @@ const TRIES: u32 = 8;
 ///
 /// Any number of processes may follow a database, and its writer does not wait for them.
 /// [`Follower::db`] shows it as it was at the last [`Follower::refresh`]: a [`Db`] that is
-/// read only and never changes, so that everything read from it belongs together. What was
-/// written before a refresh begins, synced or not, is seen after it: whole batches, in the
+/// read only and never changes, so that everything read from it belongs together. Writes that
+/// precede the beginning of a refresh, synced or not, are seen after it: whole batches, in the
 /// order in which they were committed. A write that failed, and yet reached the log, is shown
 /// until the writer resumes ([`Db::resume`]), as a crash would show it.
 ///
@@ -57,10 +58,10 @@ const TRIES: u32 = 8;
 /// tables and logs that it needs are not removed while its process lives. A state that is
 /// kept for long keeps files for as long, which the writer's [`crate::Stats`] count; once they are
 /// more than the writer's setting `followers_keep_bytes`, the follower that is furthest behind goes
-/// without. What it has open it reads on; where a file is gone, a read fails with
+/// without. It reads on from the files that it has open; where a file is gone, a read fails with
 /// [`ErrorKind::Closed`](crate::ErrorKind::Closed), and never shows anything else. A refresh
-/// then shows the newest state. What is
-/// not in tables yet is held in memory, besides the budget: as much as the writer holds of it.
+/// then shows the newest state. Writes that are in no table yet are held in memory, outside the
+/// budget: as much as the writer holds of them.
 ///
 /// Cheap to clone; the last clone, and the last [`Db`] that came of it, give up the lease.
 ///
@@ -96,12 +97,13 @@ struct FollowerInner {
     shown: Mutex<Db>,
     /// Counts the calls of [`Follower::refresh_every`]: only the last one's timer goes on.
     timers: AtomicU64,
-    /// What kept the timer from its last refresh.
+    /// The error of the timer's last refresh, if it failed.
     failure: Mutex<Option<Error>>,
 }
 
-/// What was read so far; `None` where an error came between.
+/// The manifest and logs read so far, the lease, and the moments that may be in use.
 struct Following {
+    /// `None` after an error: a refresh then reads from the start.
     read: Option<(ManifestTail, LogTail)>,
     lease: Arc<Mutex<ReaderLease>>,
     /// Which moments may be in use, and how much of the manifest was read for each.
@@ -109,7 +111,7 @@ struct Following {
     shown: ShownUpTo,
 }
 
-/// How far what was shown last went.
+/// The end of the moment that was shown last.
 #[derive(Clone, Copy, Default)]
 struct ShownUpTo {
     /// Its last sequence number.
@@ -125,8 +127,8 @@ impl ShownUpTo {
         ShownUpTo { seq, stored_seq: manifest.surely_stored_seq(), manifest: number }
     }
 
-    /// Whether the same database can have come to `next` since. A resume drops writes and ingestions
-    /// that failed, and whose records reached log or manifest all the same: it begins a later
+    /// Returns whether the same database can have come to `next` since. A resume drops writes and
+    /// ingestions that failed although their records reached log or manifest: it begins a later
     /// manifest, and everything that was in tables stays.
     fn leads_to(self, next: ShownUpTo) -> bool {
         let is_resumed = self.manifest < next.manifest && self.stored_seq <= next.seq;
@@ -156,11 +158,12 @@ impl Follower {
 
     /// Follows the database in `dir`. Of the options, components (comparators and merge
     /// operators among them) and the settings that concern reading count: memory, open files,
-    /// direct I/O. It is not created, and opened read-only, whatever they say.
+    /// direct I/O. The database is not created, and is opened read-only, whatever the options say.
     ///
     /// # Errors
-    /// `InvalidArgument` if there is no database; `Corruption` for a damaged manifest or log; `NotSupported` if a newer version
-    /// wrote it; `Io`, above all where no lease can be made in the directory.
+    /// `InvalidArgument` if there is no database; `Corruption` for a damaged manifest or log;
+    /// `NotSupported` if a newer version wrote it; `Io`, above all where no lease can be made in
+    /// the directory.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Follower> {
         let options = Options { read_only: true, error_if_exists: false, ..options };
         options.validate()?;
@@ -201,12 +204,13 @@ impl Follower {
         self.inner.shown.lock().clone()
     }
 
-    /// Reads what was written since the last refresh. Whether something was.
+    /// Reads the records since the last refresh. Returns whether there were any.
     ///
     /// # Errors
     /// `Corruption` where something that the writer had made durable is damaged;
     /// `InvalidArgument` if the directory has another database by now; `Io`; `Closed` in a child
-    /// made by `fork`. [`Follower::db`] goes on to show what it did, and a later refresh may succeed.
+    /// made by `fork`. [`Follower::db`] still shows the same state, and a later refresh may
+    /// succeed.
     pub fn refresh(&self) -> Result<bool> {
         let FollowerInner { env, dir, options, process, following, shown, .. } = &*self.inner;
         if !process.is_this() {
@@ -226,8 +230,8 @@ impl Follower {
         Ok(is_another)
     }
 
-    /// Refreshes in the background from now on, so often; never, with a duration of 0.
-    /// What keeps one from succeeding is kept for [`Follower::refresh_error`].
+    /// Refreshes in the background every `interval` from now on; a duration of 0 ends that.
+    /// [`Follower::refresh_error`] has the error of a refresh that fails.
     pub fn refresh_every(&self, interval: Duration) {
         let mine = self.inner.timers.fetch_add(1, Ordering::AcqRel) + 1;
         if interval.is_zero() {
@@ -249,9 +253,9 @@ impl Follower {
     }
 
     /// Copies the database as of the last refresh into `dir`, which must be empty or not
-    /// there: a database of its own, whose tables are hard links where those are to be had.
-    /// What is in no table yet is in a log, which whoever opens it replays. It is opened once, for
-    /// reading, before this says that it is there. The writer is not asked and does not wait; a
+    /// there: a database of its own, whose tables are hard links where those are supported.
+    /// Writes that are in no table yet are in a log, which an open replays. The copy is opened
+    /// once, for reading, before this returns. The writer is not asked and does not wait; a
     /// refresh waits for the copy.
     ///
     /// ```
@@ -269,7 +273,7 @@ impl Follower {
     /// # Errors
     /// `InvalidArgument` for a directory that is not empty, where a keyspace is left out
     /// (`Components::comparators`), or after a refresh that failed; `Closed` if the follower is too
-    /// far behind: refresh it; `Io`, `NoSpace`. What was made is removed.
+    /// far behind: refresh it; `Io`, `NoSpace`. The files that were made are removed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let options = &self.inner.options;
         self.copy("checkpoint", |followed| {
@@ -279,7 +283,8 @@ impl Follower {
         })
     }
 
-    /// Backs up what the last refresh has read, as [`Db::backup`] does. A refresh waits for it.
+    /// Backs up the state that the last refresh has read, as [`Db::backup`] does. A refresh waits
+    /// for it.
     ///
     /// # Errors
     /// As [`Follower::checkpoint`] and [`Db::backup`].
@@ -287,7 +292,8 @@ impl Follower {
         self.copy("backup", |followed| backup::of_follower(&followed, target, options))
     }
 
-    /// Copies what the last refresh has read, whose files stay until then.
+    /// Calls `copy` with the state that the last refresh has read. Its files stay until `copy`
+    /// returns.
     fn copy<T>(&self, what: &str, copy: impl FnOnce(Followed<'_>) -> Result<T>) -> Result<T> {
         let FollowerInner { env, dir: source, process, following, .. } = &*self.inner;
         if !process.is_this() {
@@ -312,7 +318,7 @@ impl Follower {
         copy(followed).map_err(|error| following.lease.lock().loss(&*env.fs).unwrap_or(error))
     }
 
-    /// What kept the last refresh in the background from succeeding; `None` if nothing did.
+    /// Returns the error of the last refresh in the background; `None` if it did not fail.
     pub fn refresh_error(&self) -> Option<Error> {
         self.inner.failure.lock().clone()
     }
@@ -329,10 +335,10 @@ impl std::fmt::Debug for Follower {
     }
 }
 
-/// That a copy opens, and ends with the sequence number that it is to end with.
+/// Checks that a copy opens, and ends with the sequence number `last_seq`.
 fn check_copy(dir: &Path, options: &Options, last_seq: SeqNo) -> Result<()> {
     let mut options = options.clone();
-    // It hears of databases that the caller opens.
+    // The listener hears only of databases that the caller opens.
     options.components.listener = None;
     let copy = Db::open_with(dir, options)?;
     let last = copy.database().pipeline.visible();
@@ -343,7 +349,7 @@ fn check_copy(dir: &Path, options: &Options, last_seq: SeqNo) -> Result<()> {
     Err(Error::corruption(format!("the copy ends at write {last}, where it should at {last_seq}")))
 }
 
-/// What a follower is opened on.
+/// The environment, directory and options of a follower.
 struct FollowerSetup<'a> {
     env: &'a Env,
     dir: &'a Path,
@@ -368,7 +374,8 @@ impl Following {
         Err(Error::new(ErrorKind::Closed, LOST))
     }
 
-    /// Takes another lease. Nothing is kept for the moments of before, nor of use that was read.
+    /// Takes another lease. It keeps no files for earlier moments, and the manifest and logs are
+    /// read from the start.
     fn begin_again(&mut self, ground: &FollowerSetup<'_>) -> Result<()> {
         self.lease.lock().renew(ground.env, ground.dir)?;
         (self.read, self.moments) = (None, Vec::new());
@@ -384,7 +391,7 @@ impl Following {
             Some((manifest, logs)) => (manifest.length(), logs.last_seq()),
             None => (Length::default(), 0),
         };
-        // What an error leaves is read again from the start.
+        // After an error, everything is read again from the start.
         let (manifest, logs) = self.read_on(ground)?;
         if manifest.length() == length && logs.last_seq() == seq && before.is_some() {
             self.read = Some((manifest, logs));
@@ -409,8 +416,8 @@ impl Following {
         Db::of(database, Box::new(lock)).map(Some)
     }
 
-    /// The manifest and the logs as they are now: the logs at least up to what the manifest
-    /// says is in tables.
+    /// Reads the manifest and the logs as they are now: the logs at least up to the last write that
+    /// the manifest says is in tables.
     fn read_on(&mut self, ground: &FollowerSetup<'_>) -> Result<(ManifestTail, LogTail)> {
         let FollowerSetup { env, dir, options } = ground;
         let components = &options.components;
@@ -453,7 +460,7 @@ impl Following {
         )))
     }
 
-    /// Says in the lease what no moment needs that is in use.
+    /// Says in the lease which files no moment in use needs.
     fn let_go(&mut self, ground: &FollowerSetup<'_>) -> Result<()> {
         self.moments.retain(|(moment, _)| moment.strong_count() > 0);
         match self.moments.iter().map(|(_, length)| *length).min() {
@@ -464,7 +471,7 @@ impl Following {
     }
 }
 
-/// The database as the manifest and the logs say it is.
+/// Returns the database that the manifest and the logs describe.
 fn moment(
     ground: &FollowerSetup<'_>,
     (manifest, logs): (&ManifestTail, &LogTail),

@@ -1,4 +1,6 @@
 //! Tests of `store/src/write/batch.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Db, Options, WriteSync};
 use windrow_store::write::batch::*;

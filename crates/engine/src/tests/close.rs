@@ -1,4 +1,6 @@
 //! Tests of `recover/src/close.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::db::Db;
 use windrow_recover::close::*;

@@ -1,4 +1,6 @@
 //! Tests of `store/src/write/commit.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Db, ErrorKind};
 use std::error::Error as _;

@@ -1,4 +1,6 @@
 //! Tests of `store/src/jobs/compact.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{CompactionFilter, Db, FilterDecision, Options};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Tests of `recover/src/database/mod.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::Db;
 use std::sync::Arc;

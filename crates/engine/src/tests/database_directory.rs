@@ -1,4 +1,6 @@
 //! Tests of `store/src/host/database_directory.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Components, Db, Options, Result, WriteSync};
 use std::collections::BTreeMap;

@@ -1,4 +1,6 @@
 //! Tests of `store/src/jobs/failure_policy.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Db, Keyspace, Options};
 use std::path::{Path, PathBuf};

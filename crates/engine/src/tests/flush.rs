@@ -1,4 +1,6 @@
 //! Tests of `store/src/jobs/flush.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Db, Options};
 

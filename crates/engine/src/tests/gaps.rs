@@ -1,4 +1,6 @@
 //! Tests of `read/src/gaps/mod.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{
     Batch, CompactionFilter, Db, FilterDecision, Keyspace, KeyspaceOptions, Options, ReadOptions,

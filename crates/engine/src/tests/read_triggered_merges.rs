@@ -1,4 +1,6 @@
 //! Tests of `store/src/jobs/read_triggered_merges.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Db, Options, ReadOptions};
 use windrow_env::testing::{Handles, env};

@@ -1,4 +1,6 @@
 //! Tests of `recover/src/open/reserve.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Db, ErrorKind, Options, WriteSync};
 use std::path::Path;

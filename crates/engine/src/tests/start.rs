@@ -1,4 +1,6 @@
 //! Tests of `recover/src/open/start.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::db::Db;
 use windrow_recover::open::start::*;

@@ -1,4 +1,6 @@
 //! Tests of `recover/src/measure/stats_file.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Db, Options};
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! Tests of `recover/src/stored_settings.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::settings::Settings;
 use crate::{Db, Options};

@@ -1,4 +1,6 @@
 //! Tests of `recover/src/verify/mod.rs`, with a whole database.
+//!
+//! Owns: nothing. Never does: use a real file system or clock.
 
 use crate::{Db, Options};
 use windrow_env::testing::env;

@@ -206,7 +206,7 @@ pub fn run(plan: &Rounds, dir: &Path) -> std::result::Result<(u64, u64), String>
         let judged = || judge("after a kill", &|| yard.open(), &ledger, (&least, &most));
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(judged))
             .map_err(|_| format!("kill {kills}: see above"))?;
-        // What was backed up is still there: a kill loses nothing that was written.
+        // The backups are still whole: a kill loses nothing that was written.
         let restored = || judge_backups(&yard, &ledger, &most);
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(restored))
             .map_err(|_| format!("backups after kill {kills}: see above"))?;
