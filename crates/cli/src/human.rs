@@ -49,10 +49,13 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// The first millisecond of the year 10000, in UTC, since 1970.
+const YEAR_10000_MS: u64 = 253_402_300_800_000;
+
 /// A moment in milliseconds since 1970, in UTC: `2026-11-27T13:22:10Z`.
 pub(crate) fn utc(ms: u64) -> String {
-    // A number past the range of `SystemTime` is no moment of a clock.
-    let moment = UNIX_EPOCH.checked_add(Duration::from_millis(ms));
+    // Behind the year 9999 there is no such form: the number is no clock's.
+    let moment = UNIX_EPOCH.checked_add(Duration::from_millis(ms)).filter(|_| ms < YEAR_10000_MS);
     moment.map_or_else(|| "-".to_owned(), |m| humantime::format_rfc3339_seconds(m).to_string())
 }
 
@@ -161,6 +164,9 @@ mod tests {
         );
         assert_eq!((size(0), size(1023)), ("0 B".into(), "1023 B".into()));
         assert_eq!((size(1024), size(1024 * 1024 - 1)), ("1.0 KiB".into(), "1.0 MiB".into()));
+        assert_eq!(utc(1_795_785_730_000), "2026-11-27T13:22:10Z");
+        assert_eq!(utc(YEAR_10000_MS - 1), "9999-12-31T23:59:59Z");
+        assert_eq!((utc(YEAR_10000_MS), utc(u64::MAX)), ("-".into(), "-".into()));
         assert_eq!(time(Duration::from_nanos(1_234)), "1.23 µs");
         assert_eq!(time(Duration::from_millis(12_345)), "12.3 s");
         assert_eq!((plural(1, "file"), plural(2, "file")), ("1 file".into(), "2 files".into()));

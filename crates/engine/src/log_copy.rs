@@ -128,7 +128,7 @@ impl LogCopy<'_> {
     /// Makes the log durable. Returns its length.
     ///
     /// # Errors
-    /// What the file system said.
+    /// Errors of the file system.
     pub(crate) fn finish(self) -> Result<u64> {
         self.wal.file.release(self.at);
         self.wal.sync()?;

@@ -33,7 +33,7 @@ impl Targets {
     /// Makes one, and opens it if it was made.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The defect, in words.
     pub fn make(
         &mut self,
         db: &Db,
@@ -86,7 +86,7 @@ impl Targets {
     /// Opens and compares all of them, and removes them.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The defect, in words.
     pub fn check(
         &mut self,
         judge: &mut Judge,

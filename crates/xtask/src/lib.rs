@@ -27,6 +27,7 @@ pub mod path;
 pub mod readme;
 pub mod repeat;
 pub mod same;
+pub mod sentences;
 pub mod sizes;
 pub mod source;
 pub mod statics;
@@ -47,6 +48,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("face", face::check),
     ("words", words::check),
     ("language", language::check),
+    ("sentences", sentences::check),
     ("manifests", manifests::check),
     ("mutants", mutants::check),
     ("targets", targets::check),

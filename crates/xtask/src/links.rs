@@ -13,11 +13,8 @@ use std::path::{Component, Path, PathBuf};
 /// # Errors
 /// If a directory or page cannot be read.
 pub fn check(root: &Path) -> Findings {
-    let mut pages = Vec::new();
-    collect(root, Path::new(""), &mut pages)?;
-    pages.sort();
     let mut findings = Vec::new();
-    for page in &pages {
+    for page in &pages(root)? {
         let text = fs::read_to_string(root.join(page))?;
         for (line, link) in links(&text) {
             if let Some(why) = judge(root, page, &link)? {
@@ -26,6 +23,14 @@ pub fn check(root: &Path) -> Findings {
         }
     }
     Ok(findings)
+}
+
+/// Returns the pages of the repository, in the order of their paths.
+pub(crate) fn pages(root: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut pages = Vec::new();
+    collect(root, Path::new(""), &mut pages)?;
+    pages.sort();
+    Ok(pages)
 }
 
 fn collect(root: &Path, dir: &Path, pages: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {

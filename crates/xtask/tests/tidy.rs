@@ -34,6 +34,16 @@ fn statics() {
 }
 
 #[test]
+fn face() {
+    run("face");
+}
+
+#[test]
+fn sentences() {
+    run("sentences");
+}
+
+#[test]
 fn words() {
     run("words");
 }

@@ -172,7 +172,7 @@ pub(crate) fn restore(args: &RestoreArgs, quiet: bool) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// A failure that is about backups: what is to be done about one of a database does not help.
+/// A failure of a backup: the hints for failures of a database do not help there.
 fn of_backups(error: Error) -> Failure {
     let (hint, kind) = match error.kind() {
         ErrorKind::Corruption => (

@@ -1,6 +1,7 @@
 //! A directory of backups.
 //!
-//! Owns: its lock, and how a file comes into being whole. Never does: know what a backup is.
+//! Owns: its lock, and the steps by which a file appears whole or not at all. Never does: know what a
+//! backup is.
 
 use super::names::{LOGS, RECORDS, TABLES};
 use super::target::{BackupTarget, StoredObject, read_piece};
@@ -15,22 +16,22 @@ use windrow_store::host::database_directory::enter;
 
 const LOCK: &str = "LOCK";
 
-/// A file is written under such a name, and gets its own once it is whole.
+/// A file is written under a name of this form, and renamed once it is whole.
 const UNFINISHED: &str = "unfinished";
 
 const FOLDERS: [&str; 3] = [TABLES, RECORDS, LOGS];
 
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A directory that keeps backups. One process at a time changes it; any number read it meanwhile
-/// if nobody does.
+/// A directory that keeps backups. Either one process changes it, or any number of processes read
+/// it.
 pub struct BackupDirectory {
     env: Env,
     dir: PathBuf,
     _lock: Box<dyn FileLock>,
     is_read_only: bool,
     is_claimed: AtomicBool,
-    /// Files that were begun.
+    /// The number of files that were begun.
     begun: AtomicU64,
 }
 
@@ -41,11 +42,11 @@ impl std::fmt::Debug for BackupDirectory {
 }
 
 impl BackupDirectory {
-    /// Opens a directory of backups, and makes one where nothing is.
+    /// Opens a directory of backups, or makes one if nothing is there.
     ///
     /// # Errors
-    /// `InvalidArgument` for a directory that holds something else; `Busy` if somebody else has it
-    /// open; `Io`.
+    /// `InvalidArgument` for a directory that holds other files; `Busy` if another process, or another
+    /// value here, has it open; `Io`.
     pub fn open(dir: impl AsRef<Path>) -> Result<BackupDirectory> {
         BackupDirectory::open_in(&Env::os(1), dir.as_ref())
     }
@@ -59,10 +60,10 @@ impl BackupDirectory {
         BackupDirectory::open_read_only_in(&Env::os(1), dir.as_ref())
     }
 
-    /// [`BackupDirectory::open`] in an environment.
+    /// Opens as [`BackupDirectory::open`] does, in an environment.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn open_in(env: &Env, dir: &Path) -> Result<BackupDirectory> {
         let dir = env.fs.absolute(dir)?;
         if !env.fs.exists(&dir)? {
@@ -76,7 +77,7 @@ impl BackupDirectory {
                 env.fs.create_dir(&dir.join(folder))?;
             }
         }
-        // Left by one that was cut short.
+        // A write that was cut short has left it.
         for name in env.fs.list(&dir)?.iter().filter(|name| name.starts_with(UNFINISHED)) {
             env.fs.remove(&dir.join(name))?;
         }
@@ -84,10 +85,10 @@ impl BackupDirectory {
         Ok(BackupDirectory::new(env, dir, lock, false))
     }
 
-    /// [`BackupDirectory::open_read_only`] in an environment.
+    /// Opens as [`BackupDirectory::open_read_only`] does, in an environment.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn open_read_only_in(env: &Env, dir: &Path) -> Result<BackupDirectory> {
         if !env.fs.exists(dir)? {
             return Err(Error::invalid(format!("there are no backups in {}", dir.display())));
@@ -111,8 +112,8 @@ impl BackupDirectory {
         Ok(())
     }
 
-    /// Makes the name of a file durable. One that may go with the power is removed at once: a later
-    /// backup would go by it.
+    /// Makes the name of a file durable. If that fails, the file is removed at once: a later backup
+    /// would rely on a name that a loss of power may take.
     fn sync_name(&self, path: &Path) -> Result<()> {
         self.env.fs.sync_dir(folder_of(path)).inspect_err(|_| {
             let _ = self.env.fs.remove(path);
@@ -131,12 +132,12 @@ impl BackupDirectory {
     }
 }
 
-/// The folder that a file is in.
+/// Returns the folder that a file is in.
 fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
-/// That a directory holds nothing else, so that nothing of somebody else's is removed.
+/// Checks that a directory holds only a target's files, so that no other file is removed.
 fn check_holds_backups(env: &Env, dir: &Path) -> Result<()> {
     let is_known =
         |name: &str| name == LOCK || FOLDERS.contains(&name) || name.starts_with(UNFINISHED);
@@ -157,7 +158,7 @@ impl BackupTarget for BackupDirectory {
             (self.dir.join(format!("{UNFINISHED}-{number}")), self.dir.join(name));
         let stored = self.write(&unfinished, from);
         if let Err(error) = stored.and_then(|()| self.env.fs.rename(&unfinished, &path)) {
-            // Where there is no room, others need it. What cannot be removed is by the next open.
+            // On a full device others need its room. If it cannot be removed, the next open does.
             let _ = self.env.fs.remove(&unfinished);
             return Err(error);
         }
@@ -172,7 +173,7 @@ impl BackupTarget for BackupDirectory {
 
     fn list(&self, folder: &str) -> Result<Vec<StoredObject>> {
         let dir = self.dir.join(folder);
-        // A directory that was made and not used has none.
+        // A directory that was made and never used has no such folder.
         if !self.env.fs.exists(&dir)? {
             return Ok(Vec::new());
         }

@@ -1,6 +1,6 @@
 //! The backups that a target keeps: listed, read, verified, pruned.
 //!
-//! Owns: what is removed, and in which order. Never does: store an object.
+//! Owns: which objects a prune removes, and in which order. Never does: store an object.
 
 use super::log_part;
 use super::names;
@@ -10,10 +10,10 @@ use super::target::{BackupTarget, io_error};
 use std::collections::BTreeSet;
 use windrow_base::{Error, FileUid, Result};
 
-/// The numbers of a target's backups, ascending.
+/// Returns the numbers of a target's backups, ascending.
 ///
 /// # Errors
-/// What the target says.
+/// Errors of the target.
 pub fn backup_numbers(target: &dyn BackupTarget) -> Result<Vec<u64>> {
     let records = target.list(names::RECORDS)?;
     let mut numbers: Vec<u64> =
@@ -22,25 +22,25 @@ pub fn backup_numbers(target: &dyn BackupTarget) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// The backups of a target, oldest first.
+/// Returns the backups of a target, oldest first.
 ///
 /// # Errors
-/// `Corruption` of a record, which it names; what the target says. [`backup_numbers`] and
-/// [`read_backup`] tell the others.
+/// `Corruption` of a record, which it names; errors of the target. [`backup_numbers`] and
+/// [`read_backup`] show the other backups.
 pub fn backups(target: &dyn BackupTarget) -> Result<Vec<Backup>> {
     let of = |number| Ok(read_record(target, number)?.told());
     backup_numbers(target)?.into_iter().map(of).collect()
 }
 
-/// What the record of a backup says. What the backup is made of is not read.
+/// Reads the record of a backup, but not its tables and log.
 ///
 /// # Errors
-/// `InvalidArgument` where there is no such backup; `Corruption` of its record; what the target says.
+/// `InvalidArgument` where there is no such backup; `Corruption` of its record; errors of the target.
 pub fn read_backup(target: &dyn BackupTarget, number: u64) -> Result<Backup> {
     Ok(existing(target, Some(number))?.told())
 }
 
-/// Reads backups whole, and what they share once.
+/// Reads backups whole, and a table that they share once.
 pub struct BackupVerifier<'a> {
     target: &'a dyn BackupTarget,
     sound: BTreeSet<(FileUid, Sum)>,
@@ -53,16 +53,16 @@ impl std::fmt::Debug for BackupVerifier<'_> {
 }
 
 impl<'a> BackupVerifier<'a> {
-    /// One that has read nothing yet.
+    /// Makes a verifier that has read nothing yet.
     pub fn new(target: &'a dyn BackupTarget) -> BackupVerifier<'a> {
         BackupVerifier { target, sound: BTreeSet::new() }
     }
 
-    /// Reads every byte of a backup and compares it with what was stored. Tables that this has read
-    /// for another backup are not read again.
+    /// Reads every byte of a backup and compares it with the stored checksums. Tables that it has
+    /// read for another backup are not read again.
     ///
     /// # Errors
-    /// `Corruption` that names what is damaged; `InvalidArgument` where there is no such backup;
+    /// `Corruption` that names the damaged object; `InvalidArgument` where there is no such backup;
     /// what the target says, also where an object is absent.
     pub fn verify(&mut self, number: u64) -> Result<Backup> {
         let contents = existing(self.target, Some(number))?;
@@ -78,7 +78,7 @@ impl<'a> BackupVerifier<'a> {
     }
 }
 
-/// Reads every byte of a backup and compares it with what was stored.
+/// Reads every byte of a backup and compares it with the stored checksums.
 ///
 /// # Errors
 /// As [`BackupVerifier::verify`].
@@ -86,13 +86,13 @@ pub fn verify_backup(target: &dyn BackupTarget, number: u64) -> Result<Backup> {
     BackupVerifier::new(target).verify(number)
 }
 
-/// Removes all but the newest `keep` backups, and what no backup needs any more: that of those
-/// which were cut short as well. Returns the numbers of those that were removed.
+/// Removes all but the newest `keep` backups, and all objects that no backup needs, among them those of
+/// backups that were cut short. Returns the numbers of the removed backups.
 ///
 /// # Errors
-/// `Busy` while something else changes the target; `Corruption` of a record that is to be kept, in
-/// which case nothing is removed, since nobody knows what that backup needs; what the target says.
-/// The backups that are kept are whole whatever happens.
+/// `Busy` while something else changes the target; `Corruption` of the record of a backup that stays:
+/// then nothing is removed, since that backup's objects are not known; errors of the target.
+/// The backups that stay are whole whatever happens.
 pub fn prune_backups(target: &dyn BackupTarget, keep: usize) -> Result<Vec<u64>> {
     let _claim = target.claim()?;
     let all = backup_numbers(target)?;
@@ -105,7 +105,7 @@ pub fn prune_backups(target: &dyn BackupTarget, keep: usize) -> Result<Vec<u64>>
         needed.extend(contents.tables.iter().map(|table| names::table(table.uid)));
         needed.extend((0..contents.log.len()).map(|part| names::log_part(number, part)));
     }
-    // Records first, so that one that is there finds its tables; the oldest first, so that the
+    // Records first, so that a record that is there finds its tables; the oldest first, so that the
     // newest are left if this is cut short.
     for &number in gone {
         target.remove(&names::record(number))?;
@@ -120,7 +120,7 @@ pub fn prune_backups(target: &dyn BackupTarget, keep: usize) -> Result<Vec<u64>>
     Ok(gone.to_vec())
 }
 
-/// The record of the backup of this number, or of the newest one.
+/// Reads the record of the backup of this number, or of the newest one.
 ///
 /// # Errors
 /// `InvalidArgument` where there is none; as [`read_record`].
@@ -138,7 +138,7 @@ pub(super) fn existing(target: &dyn BackupTarget, number: Option<u64>) -> Result
 /// Reads a record.
 ///
 /// # Errors
-/// As [`Contents::decode`]; what the target says.
+/// As [`Contents::decode`]; errors of the target.
 pub(super) fn read_record(target: &dyn BackupTarget, number: u64) -> Result<Contents> {
     let name = names::record(number);
     let mut bytes = Vec::new();

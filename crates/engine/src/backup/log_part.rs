@@ -1,4 +1,4 @@
-//! The part of a log that a backup has: what is in no table yet, as a follower has read it.
+//! The log of a backup: the batches that are in no table yet, as a follower has read them.
 //!
 //! Objects of some mebibytes, each of batches with their lengths. A restore writes them to a log of
 //! the copy's own, as a follower's checkpoint does (`log_copy.rs`).
@@ -16,10 +16,11 @@ use windrow_base::{Error, FileNumber, Result};
 /// An object ends with the batch that fills it.
 const OBJECT_BYTES: usize = 4 << 20;
 
-/// Stores what a follower has read of logs. Returns what each object holds.
+/// Stores the batches that a follower has read from logs. Returns length and checksum of each
+/// object.
 ///
 /// # Errors
-/// As [`Followed::batches`]; what the target says.
+/// As [`Followed::batches`]; errors of the target.
 pub(super) fn store(
     target: &dyn BackupTarget,
     number: u64,
@@ -48,7 +49,7 @@ pub(super) fn store(
 /// Reads a backup's log, and hands over its batches.
 ///
 /// # Errors
-/// `Corruption` that names a part that is not what was stored.
+/// `Corruption` that names a part whose bytes are not those that were stored.
 pub(super) fn read(
     target: &dyn BackupTarget,
     number: u64,

@@ -1,6 +1,6 @@
-//! A backup is made: of an open database, or of what a follower has read.
+//! Making a backup: of an open database, or of the state that a follower has read.
 //!
-//! Owns: the order of what is stored: tables and logs, then the record. Never does: remove an
+//! Owns: the order in which objects are stored: tables and logs, then the record. Never does: remove an
 //! object.
 
 use super::kept::{backup_numbers, read_record};
@@ -30,31 +30,31 @@ use windrow_store::manifest::state::ManifestState;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct BackupOptions {
-    /// Bytes that are copied each second at most; 0: as many as it can.
+    /// The most bytes that are copied each second; 0: no limit.
     pub bytes_per_second: u64,
 }
 
-/// What a backup did.
+/// A backup that was made, with the bytes that it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackedUp {
     /// Its number in the target.
     pub number: u64,
-    /// Tables that it is made of.
+    /// The number of its tables.
     pub tables: u64,
-    /// Bytes of them, and of the log that goes with it.
+    /// Bytes of its tables and its log.
     pub bytes: u64,
-    /// Tables that the target had not yet.
+    /// The number of tables that the target lacked.
     pub copied_tables: u64,
-    /// Bytes of them, and of the log.
+    /// Bytes of these tables, and of the log.
     pub copied_bytes: u64,
 }
 
 /// Backs a database up as it is now.
 ///
 /// # Errors
-/// What the database and the target say; the target then has no backup more than before, unless it
-/// was the last step that failed: then a whole one may be there.
+/// Errors of the database and of the target. The target then has the same backups as before; only if
+/// the last step failed there may be one more, a whole one.
 pub(crate) fn backup(
     database: &Database,
     target: &dyn BackupTarget,
@@ -81,10 +81,10 @@ pub(crate) fn backup(
     Ok(done)
 }
 
-/// The state to back up, the numbers of the files of a copy, and what keeps its tables.
+/// Returns the state to back up, the numbers for the files of a copy, and handles of its tables.
 ///
-/// Nothing is under way once this returns: the copy may take hours, for which neither a resume nor
-/// a close is to wait. A close leaves tables that have a handle to the next open. After every look
+/// Nothing is under way once this returns: the copy may take hours, and neither a resume nor a close
+/// may wait for it. A close leaves tables that have a handle to the next open. After every look
 /// for one the copy asks whether the database is still open, so that it reads nobody else's.
 fn pinned_moment(database: &Database) -> Result<(ManifestState, Numbers, Pins)> {
     let _underway = database.workers.begin()?;
@@ -115,7 +115,7 @@ pub(crate) fn of_follower(
         direct: false,
     };
     let mut pace = Pace::new(followed.env.clock.clone(), options.bytes_per_second, &|| Ok(()));
-    // The log first: what keeps it keeps the tables as well.
+    // The log first: the lease that keeps the logs keeps the tables as well.
     let log = log_end
         .map(|end| log_part::store(target, known.next, followed, end, &mut pace))
         .transpose()?
@@ -126,10 +126,10 @@ pub(crate) fn of_follower(
     source.store_record(target, &known, (&state, numbers), (tables, log))
 }
 
-/// Handles of tables that are to stay.
+/// Handles of tables, which keep their files.
 type Pins = BTreeMap<FileNumber, Arc<TableHandle>>;
 
-/// What a target has.
+/// The objects of a target.
 struct Known {
     /// The number of the next backup.
     next: u64,
@@ -140,10 +140,10 @@ struct Known {
 }
 
 impl Known {
-    /// What a target has of this database.
+    /// Reads which objects of this database a target has.
     ///
     /// # Errors
-    /// `InvalidArgument` if it has backups of another one; what the target says.
+    /// `InvalidArgument` if it has backups of another one; errors of the target.
     fn of(target: &dyn BackupTarget, database_uid: u64) -> Result<Known> {
         let (mut next, mut tables) = (1, BTreeMap::new());
         let stored = target.list(names::TABLES)?.into_iter();
@@ -152,7 +152,7 @@ impl Known {
             next = number + 1;
             let contents = match read_record(target, number) {
                 Ok(contents) => contents,
-                // Damage to another backup does not keep this one from being made.
+                // Damage to another backup does not prevent this one.
                 Err(error) if error.is_corruption() => continue,
                 Err(error) => return Err(error),
             };
@@ -168,13 +168,14 @@ impl Known {
         Ok(Known { next, tables, there })
     }
 
-    /// What a table holds, if it is there whole and a backup says it.
+    /// Returns the checksum of a table, if the table is there whole and a backup names it.
     fn sum_of(&self, uid: FileUid, bytes: u64) -> Option<Sum> {
         let sum = self.tables.get(&uid).filter(|sum| sum.bytes == bytes)?;
         self.has(uid, bytes).then_some(*sum)
     }
 
-    /// Whether the target has a table. One of another length was damaged: it is stored again.
+    /// Whether the target has a table. If its length is another one, it was damaged, and is stored
+    /// again.
     fn has(&self, uid: FileUid, bytes: u64) -> bool {
         self.there.get(&names::table(uid)) == Some(&bytes)
     }
@@ -188,7 +189,7 @@ struct Tables {
     copied_bytes: u64,
 }
 
-/// Where tables come from.
+/// The source of tables.
 struct Source<'a> {
     env: &'a Env,
     dir: &'a Path,
@@ -198,7 +199,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Stores the tables of a state that the target has not.
+    /// Stores the tables of a state that the target lacks.
     fn store_tables(
         &self,
         target: &dyn BackupTarget,
@@ -213,8 +214,8 @@ impl Source<'_> {
         for (number, (uid, bytes)) in tables {
             let sum = match known.sum_of(uid, bytes) {
                 Some(sum) => sum,
-                // An earlier backup was cut short behind it. Its checksum is the source's: so it is
-                // noticed if it is not the same.
+                // An earlier backup was cut short after it stored this table. The record gets the
+                // source's checksum, so that a difference is noticed.
                 None if known.has(uid, bytes) => {
                     let mut reading = self.open((number, uid, bytes), pace)?;
                     while reading.next_pieces()? {}
@@ -228,7 +229,7 @@ impl Source<'_> {
                 }
             };
             stored.list.push(BackedUpTable { number, uid, sum });
-            // It may go: the target has it.
+            // The source's table may go: the target has it.
             drop(pins.remove(&number));
         }
         Ok(stored)
@@ -298,7 +299,7 @@ impl Source<'_> {
     ) -> Result<Sum> {
         let mut reading = self.open((number, uid, bytes), pace)?;
         let put = target.put(&names::table(uid), &mut reading);
-        // Of an error of ours the target may have made one of its own.
+        // The target may have wrapped an error of the source in one of its own.
         reading.failed.take().map_or(put, Err)?;
         let left = bytes - reading.sum.bytes + (reading.buf.len() - reading.taken) as u64;
         if left > 0 {
@@ -309,22 +310,22 @@ impl Source<'_> {
     }
 }
 
-/// A table that is read from its beginning. What is damaged is not handed on.
+/// A table that is read from its beginning. Damaged pieces are not handed on.
 struct Reading<'p, 'c> {
     file: Arc<dyn ReadFile>,
     pieces: Pieces,
-    /// Of all bytes so far, those in `buf` among them.
+    /// The checksum of all bytes so far, those in `buf` among them.
     sum: Sum,
     /// Pieces that were read and checked, and how much of them was taken.
     buf: Vec<u8>,
     taken: usize,
     pace: &'p mut Pace<'c>,
-    /// What kept it from being read on.
+    /// The error that ended reading.
     failed: Option<Error>,
 }
 
 impl Reading<'_, '_> {
-    /// Reads and checks the next pieces. Whether there are any.
+    /// Reads and checks the next pieces. Returns whether there are any.
     fn next_pieces(&mut self) -> Result<bool> {
         let begin = self.sum.bytes;
         self.taken = 0;

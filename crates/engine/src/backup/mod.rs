@@ -1,18 +1,18 @@
 //! Backups: copies of a database in a place that keeps many of them, where each table is once.
 //!
-//! A table never changes and has a uid, so that a backup copies the tables that the place does not
-//! have yet, and a *record*: which tables they are, and the manifest. The record comes last and is
-//! stored whole or not at all: what was cut short before is no backup. Of what it stored, the next
-//! one uses the tables; a prune removes the rest. A restore makes a directory as a checkpoint is
-//! one: tables, a manifest, a log, and CURRENT last (rule R1).
+//! A table never changes and has a uid. So a backup copies only tables that the place lacks, and then
+//! a *record*: the list of its tables, and the manifest. The record comes last and is stored whole or
+//! not at all; without it there is no backup. The next backup uses tables of one that was cut short,
+//! and a prune removes the rest. A restore makes a directory in the order of a checkpoint: tables, a
+//! manifest, a log, and CURRENT last (rule R1).
 //!
-//! A backup is of one moment in all keyspaces. That of the writer is a checkpoint's: memtables are
-//! flushed, and writers go on meanwhile. That of a follower has a part of the log with it.
+//! A backup shows one moment of all keyspaces. If the writer makes it, memtables are flushed as for a
+//! checkpoint, and writers go on meanwhile. If a follower makes it, it has a part of the log with it.
 //!
-//! Rejected: hard links into the place, as checkpoints have, which end at the device, and by which
-//! damage to a table is damage to its backups. Rejected: a count of backups by table, or a list of
-//! all backups, which each backup would have to change, and a crash could leave wrong: the records
-//! say it, and are read.
+//! Rejected: hard links into the place, as checkpoints have. They end at the device, and damage to a
+//! table would be damage to its backups. Rejected: a count of backups by table, or a list of all
+//! backups. Each backup would have to change it, and a crash could leave it wrong; the records hold
+//! the same.
 //!
 //! Owns: nothing. Never does: name a file of the database, or touch one that it did not make.
 

@@ -1,4 +1,4 @@
-//! Names of the objects that a target has.
+//! Names of the objects of a target.
 //!
 //! Owns: the names. Never does: know what is in an object.
 
@@ -24,7 +24,7 @@ pub(super) fn log_part(number: u64, part: usize) -> String {
     format!("{LOGS}/{number:06}-{part:06}.log")
 }
 
-/// The backup whose record has this name. What is not named as we name them is not ours.
+/// Returns the number of the backup whose record has this name; `None` for other names.
 pub(super) fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(RECORDS)?.strip_prefix('/')?.strip_suffix(".backup")?;
     let number = digits.parse().ok()?;

@@ -1,32 +1,32 @@
-//! How fast a backup copies.
+//! The pace of a backup's copy.
 //!
-//! Owns: when the next bytes may go. Never does: read or write them.
+//! Owns: the time at which the next bytes may be copied. Never does: read or write them.
 
 use std::sync::Arc;
 use windrow_base::Result;
 use windrow_env::Clock;
 
-/// Bytes at a time, at most: of a slow copy, what it may copy in a tenth of a second.
+/// The most bytes at a time; a slow copy takes its bytes of a tenth of a second.
 const PIECE_BYTES: u64 = 1 << 20;
 const PIECE_BYTES_MIN: u64 = 4 << 10;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// It is asked so often whether the copy may go on.
+/// How often a waiting copy asks whether it may go on.
 const STEP_NS: u64 = NS_PER_S / 10;
 
 /// Keeps to a number of bytes a second.
 pub(super) struct Pace<'a> {
     clock: Arc<dyn Clock>,
     bytes_per_second: u64,
-    /// When the next byte may go.
+    /// The time at which the next byte may be copied.
     next_ns: u64,
     /// Whether the copy may go on.
     check: &'a dyn Fn() -> Result<()>,
 }
 
 impl<'a> Pace<'a> {
-    /// With 0 bytes a second as fast as it goes.
+    /// Makes a pace; 0 bytes a second: no limit.
     pub(super) fn new(
         clock: Arc<dyn Clock>,
         bytes_per_second: u64,
@@ -36,7 +36,7 @@ impl<'a> Pace<'a> {
         Pace { clock, bytes_per_second, next_ns, check }
     }
 
-    /// Bytes that are to be copied at a time at most.
+    /// Returns the most bytes that may be copied at a time.
     pub(super) fn piece_bytes(&self) -> u64 {
         match self.bytes_per_second {
             0 => PIECE_BYTES,
@@ -44,10 +44,10 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Waits until so many bytes may go.
+    /// Waits until this number of bytes may be copied.
     ///
     /// # Errors
-    /// What says that the copy may not go on.
+    /// The error that ends the copy, if it may not go on.
     pub(super) fn wait_for(&mut self, bytes: u64) -> Result<()> {
         (self.check)()?;
         if self.bytes_per_second == 0 {
@@ -59,7 +59,7 @@ impl<'a> Pace<'a> {
             if wait_ns == 0 {
                 let takes_ns =
                     u128::from(bytes) * u128::from(NS_PER_S) / u128::from(self.bytes_per_second);
-                // Time in which it copied nothing is not made up for.
+                // A copy does not catch up for time in which it copied nothing.
                 self.next_ns = now_ns.saturating_add(u64::try_from(takes_ns).unwrap_or(u64::MAX));
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! The record of a backup: what it is made of.
+//! The record of a backup: its tables, its log, and the manifest.
 //!
 //! Owns: its bytes (`docs/format/backup.md`). Never does: read or store an object.
 
@@ -20,12 +20,11 @@ pub struct Backup {
     pub number: u64,
     /// Milliseconds since 1970, by the clock of the machine that made it.
     pub made_ms: u64,
-    /// The database that it is of: 64 random bits.
+    /// The id of its database: 64 random bits.
     pub database_uid: u64,
-    /// Tables that it is made of.
+    /// The number of its tables.
     pub tables: u64,
-    /// Bytes of them, and of the log that goes with it. Backups share tables, so that together they
-    /// take less.
+    /// Bytes of its tables and its log. Backups share tables, so that together they take less.
     pub bytes: u64,
 }
 
@@ -38,7 +37,7 @@ pub(super) struct BackedUpTable {
     pub(super) sum: Sum,
 }
 
-/// What a record says.
+/// The contents of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Contents {
     pub(super) number: u64,
@@ -46,15 +45,15 @@ pub(super) struct Contents {
     pub(super) database_uid: u64,
     pub(super) manifest_number: FileNumber,
     pub(super) log_number: FileNumber,
-    /// The log that goes with it, if one does, part by part.
+    /// The parts of its log, if it has one.
     pub(super) log: Vec<Sum>,
     pub(super) tables: Vec<BackedUpTable>,
-    /// All that the manifest says.
+    /// The state of the manifest.
     pub(super) manifest: ManifestRecord,
 }
 
 impl Contents {
-    /// What users are told.
+    /// Returns the part of it that users see.
     pub(super) fn told(&self) -> Backup {
         let tables = self.tables.iter().map(|table| table.sum.bytes);
         Backup {
@@ -87,7 +86,7 @@ impl Contents {
         out
     }
 
-    /// The record of backup `number`.
+    /// Decodes the record of backup `number`.
     ///
     /// # Errors
     /// `Corruption` for bytes that are no record of it; `NotSupported` for one of a later version.
@@ -121,8 +120,8 @@ fn damaged(how: &str) -> Error {
     Error::corruption(format!("not the record of a backup: {how}"))
 }
 
-/// What is between version and checksum. Lists grow as they are read, since a number of them is
-/// not believed.
+/// Decodes the bytes between version and checksum. Lists grow as they are read: a count from disk
+/// allocates nothing.
 fn decode_body(decoder: &mut Decoder<'_>) -> Result<Contents> {
     let sum = |decoder: &mut Decoder<'_>| {
         let bytes = decoder.varint()?;

@@ -1,4 +1,4 @@
-//! A backup becomes a database again.
+//! Restoring: a backup becomes a database again.
 //!
 //! Owns: the order: tables, the manifest and its log, CURRENT. Never does: change the target.
 
@@ -19,7 +19,7 @@ use windrow_store::manifest::record::{Field, ManifestRecord};
 use windrow_store::write::segments::EMPTY_BYTES;
 
 /// Makes a database of the backup of this number, or of the newest one, in a directory that is empty
-/// or not there yet. What was stored is compared with its checksums.
+/// or not there yet. Every object is compared with its checksum.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -40,7 +40,7 @@ use windrow_store::write::segments::EMPTY_BYTES;
 ///
 /// # Errors
 /// `InvalidArgument` if there is no such backup, or the directory holds something; `Corruption` that
-/// names what of the backup is damaged; `Io`, `NoSpace`; others of the target. Nothing is left in
+/// names the damaged object; `Io`, `NoSpace`; others of the target. Nothing is left in
 /// the directory then.
 pub fn restore_backup(
     target: &dyn BackupTarget,
@@ -50,10 +50,10 @@ pub fn restore_backup(
     restore_backup_in(&Env::os(1), target, number, dir.as_ref())
 }
 
-/// [`restore_backup`] in an environment.
+/// Restores as [`restore_backup`] does, in an environment.
 ///
 /// # Errors
-/// As there.
+/// The errors of that call.
 pub fn restore_backup_in(
     env: &Env,
     target: &dyn BackupTarget,

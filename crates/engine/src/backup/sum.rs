@@ -1,6 +1,6 @@
-//! What a record says of an object's bytes.
+//! Length and checksum of an object, as a record has them.
 //!
-//! Owns: how long an object is, and its checksum. Never does: trust an object before it was compared.
+//! Owns: the two, and the copy that compares them. Never does: trust an object before it was compared.
 
 use super::target::{BackupTarget, io_error, read_piece};
 use std::io::Write;
@@ -24,7 +24,7 @@ impl Sum {
         sum
     }
 
-    /// That of these bytes as well, which come behind.
+    /// Adds the bytes that follow.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.crc = checksum::continued(self.crc, bytes);
@@ -33,7 +33,7 @@ impl Sum {
     /// Copies an object out of a target.
     ///
     /// # Errors
-    /// `Corruption` if it is not what was stored. All of it was written to `to` then.
+    /// `Corruption` if the bytes are not those that were stored. All of them are in `to` then.
     pub(super) fn copy(
         self,
         target: &dyn BackupTarget,
@@ -50,7 +50,7 @@ impl Sum {
                 break;
             }
             found.add(piece);
-            // Of one that grew nothing more is needed.
+            // An object that has grown is damaged: the rest is not needed.
             if self.bytes < found.bytes {
                 break;
             }

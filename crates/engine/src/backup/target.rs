@@ -1,11 +1,11 @@
-//! Where backups are kept: objects by name.
+//! The place where backups are kept: objects by name.
 //!
-//! Owns: what is asked of such a place. Never does: know what is in an object.
+//! Owns: the operations of such a place. Never does: know what is in an object.
 
 use std::io::Read;
 use windrow_base::{Error, ErrorKind, Result};
 
-/// An object that a target has.
+/// An object of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredObject {
     /// Its whole name, with the folder.
@@ -15,13 +15,13 @@ pub struct StoredObject {
 }
 
 /// A place for backups: [`super::BackupDirectory`], or one of your own, for example in an object
-/// store. Names are of letters, digits, dots, hyphens and one slash; what comes before the slash is a
+/// store. Names are of letters, digits, dots, hyphens and one slash; the part before the slash is a
 /// folder.
 ///
-/// Backups and prunes change it, one at a time: see [`BackupTarget::claim`]. What only reads, a
-/// restore and the like, may do so at any time: of a backup that is removed meanwhile it fails.
+/// Backups and prunes change it, one at a time: see [`BackupTarget::claim`]. Calls that only read
+/// (list, verify, restore) are allowed at any time; they fail if the backup is removed meanwhile.
 pub trait BackupTarget: Send + Sync {
-    /// Stores an object, all that `from` has, in the place of one of that name. When this returns
+    /// Stores all of `from` as the object of that name, in place of an earlier one. When this returns
     /// it is durable; if it fails, or the process dies, the object is whole, or as it was before.
     ///
     /// # Errors
@@ -34,22 +34,22 @@ pub trait BackupTarget: Send + Sync {
     /// `Io` if there is none; those of the place.
     fn get(&self, name: &str) -> Result<Box<dyn Read + '_>>;
 
-    /// The objects of a folder, in any order; none if there is no such folder. All that `put`
-    /// returned from are among them.
+    /// Lists the objects of a folder, in any order; none if there is no such folder. Every object
+    /// whose `put` has returned is among them.
     ///
     /// # Errors
     /// Those of the place.
     fn list(&self, folder: &str) -> Result<Vec<StoredObject>>;
 
-    /// Removes an object, which is there. It stays removed when this returns.
+    /// Removes an existing object, durably.
     ///
     /// # Errors
     /// Those of the place.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Keeps other backups and prunes away until what this returns is dropped. A target that does
-    /// not say how leaves that to its users: a prune next to a backup could remove what that is
-    /// about to name.
+    /// Keeps other backups and prunes away until the returned value is dropped. The default does
+    /// nothing, and leaves that to the users of the target: a prune next to a backup could remove
+    /// objects that the backup is about to name.
     ///
     /// # Errors
     /// `Busy` while another one goes on.
@@ -58,7 +58,7 @@ pub trait BackupTarget: Send + Sync {
     }
 }
 
-/// An error that came through the standard library's traits: ours as it was.
+/// Unwraps an error that came through the standard library's traits.
 pub(super) fn io_error(error: std::io::Error) -> Error {
     error.downcast::<Error>().unwrap_or_else(|error| {
         Error::new(ErrorKind::Io, "an object of a backup was not read or written")
@@ -69,7 +69,7 @@ pub(super) fn io_error(error: std::io::Error) -> Error {
 /// Reads a piece; nothing at the end.
 ///
 /// # Errors
-/// What the reader said.
+/// The errors of the reader.
 pub(super) fn read_piece<'a>(from: &mut dyn Read, buf: &'a mut [u8]) -> Result<&'a [u8]> {
     loop {
         match from.read(buf) {

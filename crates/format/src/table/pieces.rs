@@ -70,8 +70,8 @@ impl Pieces {
         Ok(Pieces { uid, ends: ends.collect() })
     }
 
-    /// The end of as many whole pieces as fit in so many bytes from `begin` on, where one begins; of
-    /// one that is larger.
+    /// Returns the end of the whole pieces that fit into `bytes_max` from `begin` on, where one begins;
+    /// if the first is larger, its end.
     pub fn end_of(&self, begin: u64, bytes_max: u64) -> u64 {
         let next = self.ends.partition_point(|end| *end <= begin);
         let beyond = self.ends.partition_point(|end| *end <= begin.saturating_add(bytes_max));

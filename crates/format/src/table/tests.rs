@@ -382,7 +382,7 @@ fn giant_entries_and_longest_keys() {
     );
 }
 
-/// Copies a table piece by piece, so many bytes at a time where pieces are no longer.
+/// Copies a table piece by piece; pieces of at most `bytes_max` are copied several at a time.
 fn copy(file: &Arc<dyn ReadFile>, bytes_max: u64) -> Result<Vec<u8>> {
     let pieces = Pieces::of(&**file, UID)?;
     let mut copied = Vec::new();

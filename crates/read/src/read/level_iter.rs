@@ -185,7 +185,7 @@ impl LevelIter {
     /// Supplies the bytes of the read that `step` asked for.
     ///
     /// # Errors
-    /// That of the read.
+    /// The error of the read.
     pub(crate) fn supply(&mut self, read: PendingRead) -> Result<()> {
         match &mut self.iter {
             Some(iter) => iter.supply(read),

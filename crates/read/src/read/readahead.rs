@@ -137,7 +137,7 @@ impl PendingRead {
     /// Returns the bytes that were read.
     ///
     /// # Errors
-    /// That of the read.
+    /// The error of the read.
     pub fn finish(self) -> Result<ReadaheadBuffer> {
         self.result?;
         Ok(ReadaheadBuffer { offset: self.offset, bytes: self.bytes, charge: self.charge })

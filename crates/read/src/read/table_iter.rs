@@ -242,7 +242,7 @@ impl TableIter {
     /// Supplies the bytes of the read that `step` asked for.
     ///
     /// # Errors
-    /// That of the read.
+    /// The error of the read.
     pub(crate) fn supply(&mut self, read: PendingRead) -> Result<()> {
         let ahead = read.finish()?;
         if self.is_partitioned && self.part.is_none() {

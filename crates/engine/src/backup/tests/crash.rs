@@ -1,10 +1,10 @@
-//! What is left after a process that ends at any operation of a backup, a prune or a restore, or
-//! whose device fails there.
+//! Backups whose process ends, or whose device fails, at any operation of a backup, a prune or a
+//! restore.
 
 use super::*;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
 
-/// A database with one backup, and what the next one adds.
+/// A database with one backup, and the entries that the next one adds.
 fn prepared(env: &Env) -> (Db, BackupDirectory, Entries) {
     let db = open(env, "db");
     let target = directory(env);
@@ -15,7 +15,7 @@ fn prepared(env: &Env) -> (Db, BackupDirectory, Entries) {
     (db, target, first)
 }
 
-/// Whatever a target has after a crash is whole, of its moment, and the next backup as well.
+/// Checks that every backup after a crash is whole and of its moment, and the next one as well.
 fn judge(env: &Env, moments: [&Entries; 2], at: u64) {
     let target = directory(env);
     let known = backups(&target).unwrap();
@@ -88,7 +88,7 @@ fn a_target_that_fails_keeps_its_backups_and_can_be_used_again() {
     }
 }
 
-/// What is half stored on a device that is full takes nothing of it, and what is whole is used.
+/// A half-stored object takes no room on a full device, and whole objects are used.
 #[test]
 fn a_full_target_is_gone_on_with() {
     let (env, handles) = env(1);

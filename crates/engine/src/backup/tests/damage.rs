@@ -60,7 +60,7 @@ impl Prepared {
     }
 }
 
-/// Whose an object is: the table is in both.
+/// The backups that an object belongs to: the table is in both.
 fn owners(name: &str) -> &'static [u64] {
     match name {
         name if name.starts_with(names::TABLES) => &[1, 2],

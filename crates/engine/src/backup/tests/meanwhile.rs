@@ -1,4 +1,4 @@
-//! What happens to the database, and to the target, while a backup is made.
+//! Changes of the database, and of the target, while a backup is made.
 
 use super::*;
 use std::io::Read;
@@ -99,7 +99,7 @@ fn tables_that_are_merged_away_or_dropped_meanwhile_are_in_the_backup() {
     }
 }
 
-/// The same for a follower, whose files a lease keeps.
+/// A follower's backup is of its moment too: a lease keeps its files.
 #[test]
 fn a_followers_files_stay_until_they_are_copied() {
     for before in 0..=TABLES {
@@ -149,7 +149,7 @@ fn a_backup_gives_up_when_the_database_closes() {
         let (env, _) = env(before);
         let db = several(&env);
         let target = directory(&env);
-        // What is pinned is obsolete by then, and removed by the next open.
+        // The pinned tables are obsolete by then, and the next open removes them.
         let act = || {
             db.compact().unwrap();
             db.close().unwrap();
@@ -198,7 +198,7 @@ fn writing_is_turned_on_again_while_a_backup_is_made() {
     }
 }
 
-/// What a target makes of an error of the source is not what is told.
+/// The caller gets the source's error, not the target's wrapper of it.
 #[test]
 fn a_source_that_cannot_be_read_is_told_as_it_is() {
     struct Swallows<'a>(&'a BackupDirectory);
@@ -228,7 +228,7 @@ fn a_source_that_cannot_be_read_is_told_as_it_is() {
     handles.fs.remove_fault(fault);
     assert!(refused.kind() == ErrorKind::Io && refused.to_string().contains(".sst"), "{refused}");
     assert_eq!(backups(&target).unwrap(), []);
-    // What it stored of the table is too short, and is stored again.
+    // The stored part of the table is too short, and is stored again.
     db.backup(&target, BackupOptions::default()).unwrap();
     verify_backup(&target, 1).unwrap();
     db.close().unwrap();

@@ -39,7 +39,7 @@ fn contents(db: &Db) -> Entries {
     entries.collect::<Result<_>>().unwrap()
 }
 
-/// What a backup is restored to.
+/// The entries of a restored backup.
 fn restored(env: &Env, target: &dyn BackupTarget, number: Option<u64>, dir: &str) -> Entries {
     restore_backup_in(env, target, number, Path::new(dir)).unwrap();
     let db = open(env, dir);
@@ -59,7 +59,7 @@ fn each_backup_restores_to_its_moment_and_shares_tables() {
     let first = db.backup(&target, BackupOptions::default()).unwrap();
     assert_eq!((first.number, first.copied_tables), (1, first.tables));
     let then = contents(&db);
-    // What is in memtables goes along; nothing else is copied again.
+    // Entries of memtables are in it; no other table is copied again.
     put(&db, 5_000..5_020, "b");
     let second = db.backup(&target, BackupOptions::default()).unwrap();
     assert_eq!(second.number, 2);
@@ -202,7 +202,7 @@ fn a_follower_backs_up_what_it_has_read() {
     db.close().unwrap();
 }
 
-/// What a follower has read may all be in tables; then it may be in no log that is in force.
+/// All entries that a follower has read may be in tables, and in no log that is in force.
 #[test]
 fn a_follower_backs_up_what_is_in_tables_alone() {
     let (env, _) = env(1);
