@@ -165,7 +165,8 @@ fn kill_under_clients(round: usize) {
     child.wait().unwrap();
     drop(said);
     let output = sh.run("scan db --keys-only");
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // 3: the kill cut a write off, so the whole batches behind it are left out. Nobody was told of them.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     let there: HashSet<&str> = text.lines().collect();
     assert!(!acknowledged.is_empty(), "round {round}");
