@@ -175,7 +175,7 @@ mod tests {
     fn a_sentence_that_names_nothing_is_found_wherever_it_begins() {
         for text in [
             "/// What a caller hands in.",
-            "// It is read. Whoever\n// waits is told.",
+            "// It is read. Who\n// waits is told.",
             "//! - The same with other keys.",
             "    // Deleted: what is obsolete. Who reads it?\n    // That of the writer.",
             "// A file of which nothing is left.",
