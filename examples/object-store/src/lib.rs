@@ -95,7 +95,7 @@ impl BackupTarget for ObjectStoreTarget {
         let found = self.runtime.block_on(found).map_err(|e| io(&format!("list {path}"), e))?;
         let stored = |meta: object_store::ObjectMeta| {
             let file = meta.location.filename()?;
-            // What is in a folder of this one is not ours.
+            // Objects in a folder below this one are not ours.
             (meta.location == path.child(file))
                 .then(|| StoredObject { name: format!("{folder}/{file}"), bytes: meta.size })
         };

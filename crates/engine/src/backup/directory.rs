@@ -16,8 +16,8 @@ use windrow_store::host::database_directory::enter;
 
 const LOCK: &str = "LOCK";
 
-/// A file is written under a name of this form, and renamed once it is whole.
-const UNFINISHED: &str = "unfinished";
+/// A file is written under this name with a number, and renamed once it is whole.
+const UNFINISHED: &str = "unfinished-";
 
 const FOLDERS: [&str; 3] = [TABLES, RECORDS, LOGS];
 
@@ -66,19 +66,16 @@ impl BackupDirectory {
     /// The errors of that call.
     pub fn open_in(env: &Env, dir: &Path) -> Result<BackupDirectory> {
         let dir = env.fs.absolute(dir)?;
-        if !env.fs.exists(&dir)? {
-            env.fs.create_dir(&dir)?;
-        }
+        // Also where they exist: a process that was killed may have made names that are not durable.
+        env.fs.create_dir(&dir)?;
         let (env, dir) = enter(env, &dir)?;
         check_holds_backups(&env, &dir)?;
         let lock = env.fs.lock(&dir.join(LOCK), LockMode::Exclusive)?;
         for folder in FOLDERS {
-            if !env.fs.exists(&dir.join(folder))? {
-                env.fs.create_dir(&dir.join(folder))?;
-            }
+            env.fs.create_dir(&dir.join(folder))?;
         }
         // A write that was cut short has left it.
-        for name in env.fs.list(&dir)?.iter().filter(|name| name.starts_with(UNFINISHED)) {
+        for name in env.fs.list(&dir)?.iter().filter(|name| is_unfinished(name)) {
             env.fs.remove(&dir.join(name))?;
         }
         env.fs.sync_dir(&dir)?;
@@ -132,6 +129,12 @@ impl BackupDirectory {
     }
 }
 
+/// Whether a file has a name of those that are written, and nobody else's.
+fn is_unfinished(name: &str) -> bool {
+    let number = name.strip_prefix(UNFINISHED);
+    number.is_some_and(|number| number.parse::<u64>().is_ok_and(|n| n.to_string() == number))
+}
+
 /// Returns the folder that a file is in.
 fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
@@ -139,8 +142,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Checks that a directory holds only a target's files, so that no other file is removed.
 fn check_holds_backups(env: &Env, dir: &Path) -> Result<()> {
-    let is_known =
-        |name: &str| name == LOCK || FOLDERS.contains(&name) || name.starts_with(UNFINISHED);
+    let is_known = |name: &str| name == LOCK || FOLDERS.contains(&name) || is_unfinished(name);
     match env.fs.list(dir)?.iter().find(|name| !is_known(name)) {
         None => Ok(()),
         Some(other) => Err(Error::invalid(format!(
@@ -155,7 +157,7 @@ impl BackupTarget for BackupDirectory {
         self.check_changes()?;
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         let (unfinished, path) =
-            (self.dir.join(format!("{UNFINISHED}-{number}")), self.dir.join(name));
+            (self.dir.join(format!("{UNFINISHED}{number}")), self.dir.join(name));
         let stored = self.write(&unfinished, from);
         if let Err(error) = stored.and_then(|()| self.env.fs.rename(&unfinished, &path)) {
             // On a full device others need its room. If it cannot be removed, the next open does.
@@ -176,6 +178,12 @@ impl BackupTarget for BackupDirectory {
         // A directory that was made and never used has no such folder.
         if !self.env.fs.exists(&dir)? {
             return Ok(Vec::new());
+        }
+        // A backup names the objects that it finds: they must be as durable as its record. One that a
+        // killed process stored last may have a name that a loss of power takes, and a record that it
+        // removed last may come back.
+        if !self.is_read_only {
+            self.env.fs.sync_dir(&dir)?;
         }
         let stored = |file: String| {
             let bytes = self.env.fs.len(&dir.join(&file))?;

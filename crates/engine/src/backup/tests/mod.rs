@@ -9,6 +9,7 @@ use crate::{Db, Follower, Options};
 use std::path::Path;
 use windrow_base::{ErrorKind, Result};
 use windrow_env::Env;
+use windrow_env::fs::WriteOptions;
 use windrow_env::testing::env;
 
 fn options(env: &Env) -> Options {
@@ -112,6 +113,13 @@ fn a_directory_of_something_else_is_left_alone() {
     let db = open(&env, "db");
     let error = BackupDirectory::open_in(&env, Path::new("db")).map(drop).unwrap_err();
     assert!(error.message().contains("need a directory of their own"), "{error}");
+    // Its name is nearly that of a file which is removed.
+    let (dir, novel) = (Path::new("novels"), Path::new("novels/unfinished-novel"));
+    env.fs.create_dir(dir).unwrap();
+    env.fs.create(novel, WriteOptions::default()).unwrap().finish().unwrap();
+    let error = BackupDirectory::open_in(&env, dir).map(drop).unwrap_err();
+    assert!(error.message().contains("holds `unfinished-novel`"), "{error}");
+    assert!(env.fs.exists(novel).unwrap());
     let one = directory(&env);
     let busy = BackupDirectory::open_in(&env, Path::new("backups")).map(drop).unwrap_err();
     assert_eq!(busy.kind(), ErrorKind::Busy, "{busy}");
