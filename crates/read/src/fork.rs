@@ -12,7 +12,7 @@ pub fn forked(opener: &Process) -> Error {
     Error::new(
         ErrorKind::Closed,
         format!(
-            "the database was opened by process {}, of which this one is a fork: \
+            "the database was opened by process {}, and this one is a fork of it: \
              each process has to open a database itself",
             opener.pid()
         ),
@@ -29,7 +29,7 @@ pub fn refuse_forked(env: &Env) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(
-        "the environment was made by another process, of which this one is a fork, and its \
+        "the environment was made by another process, and this one is a fork of it; its \
          background threads are not here: make one in this process",
     ))
 }

@@ -165,8 +165,10 @@ fn kill_under_clients(round: usize) {
     child.wait().unwrap();
     drop(said);
     let output = sh.run("scan db --keys-only");
-    // 3: the kill cut a write off, so the whole batches behind it are left out. Nobody was told of them.
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    // A kill between two writers leaves a slot of the log empty. Whole batches behind it were promised to
+    // nobody: they are left out and reported, in these words and with this code, and in no other case.
+    let left_out = stderr(&output).contains("never synced, left out");
+    assert_eq!(output.status.code(), Some(if left_out { 3 } else { 0 }), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     let there: HashSet<&str> = text.lines().collect();
     assert!(!acknowledged.is_empty(), "round {round}");

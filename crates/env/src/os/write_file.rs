@@ -94,7 +94,7 @@ impl OsWriteFile {
         } else if self.fd.is_none() {
             Error::new(ErrorKind::Io, "cannot write to the file: it is finished")
         } else if !self.process.is_this() {
-            let why = "it was made by another process, of which this one is a fork";
+            let why = "it was made by another process, and this one is a fork of it";
             Error::new(ErrorKind::Io, format!("cannot write to the file: {why}"))
         } else {
             return Ok(());

@@ -20,7 +20,7 @@ abstract class SegmentedStore extends AbstractStore {
     final Segments segments;
     private final boolean byTime;
     private long streamTime = ConsumerRecord.NO_TIMESTAMP;
-    /** The stream's time as of which entries expire. */
+    /** The stream's time, by which entries expire. */
     private long expiryTime = ConsumerRecord.NO_TIMESTAMP;
     private Sensor dropped;
 
