@@ -35,7 +35,8 @@ pub trait BackupTarget: Send + Sync {
     fn get(&self, name: &str) -> Result<Box<dyn Read + '_>>;
 
     /// Lists the objects of a folder, in any order; none if there is no such folder. Every object
-    /// whose `put` has returned is among them.
+    /// whose `put` has returned is among them. A backup relies on what it finds here: the objects
+    /// are durable, and a removed one that is not among them stays removed.
     ///
     /// # Errors
     /// Those of the place.
