@@ -111,7 +111,10 @@ impl<'a> UnitRun<'a> {
             data,
             windrow: None,
             store: None,
-            state: if unit.phases.0 == 0 { State::default() } else { State::loaded(records) },
+            state: match unit.phases.0 {
+                0 => State::default(),
+                _ => State::loaded(records, unit.round),
+            },
             open_ms: None,
             has_written: false,
         };

@@ -26,6 +26,12 @@ use windrow::env::OsClock;
 /// The numbers of concurrent clients begin here, beyond those of any measured client.
 const CONCURRENT: u64 = 1 << 20;
 
+/// A round has as many generations as fit these bits: 33 million.
+const ROUND_BITS: u32 = 25;
+
+/// The greatest number of a round whose generations are above those of the one before.
+const ROUND_NUMBERS: u32 = (1 << (31 - ROUND_BITS)) - 1;
+
 /// The state of the records after the phases so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
@@ -38,10 +44,12 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Returns the state after the phases that ran once, in another process: all records are
-    /// inserted, and generations above theirs are left for others.
-    pub(super) fn loaded(records: u64) -> State {
-        State { inserted: records, front: 0, generation: 1 << 31 }
+    /// Returns the state at the begin of a round, in another process than the phases that ran once:
+    /// all records are inserted, and the round's generations are above those of the rounds before,
+    /// whose values are still there.
+    pub(super) fn loaded(records: u64, round: u32) -> State {
+        let generation = 1 << 31 | round.min(ROUND_NUMBERS) << ROUND_BITS;
+        State { inserted: records, front: 0, generation }
     }
 }
 

@@ -210,6 +210,45 @@ fn windrow_answers_as_a_map_does() {
     }
 }
 
+/// Rounds overwrite in one database what the round before has written.
+#[test]
+fn a_round_finds_the_values_of_the_one_before() {
+    const TEXT: &str = r#"
+        title = "rounds"
+        family = "tests"
+        about = "two rounds after one load"
+        phase = [
+            { name = "load", once = true, mix = { insert = 1 } },
+            { name = "write", ops = 2_000, mix = { put = 1 } },
+            { name = "read", ops = 2_000, mix = { get = 50, put = 50 } },
+        ]
+        [data]
+        records = 200
+        [store]
+        memory_mib = 8
+    "#;
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir_all(&data).unwrap();
+    for (round, phases) in [(0, (0, 1)), (1, (1, 3)), (2, (1, 3)), (3, (1, 3))] {
+        let unit = Unit {
+            workload: "rounds".to_owned(),
+            file: "rounds".to_owned(),
+            text: TEXT.to_owned(),
+            scale: "quick".to_owned(),
+            seed: 5,
+            contender: "windrow".to_owned(),
+            round,
+            phases,
+            dir: data.clone(),
+            setup: Setup { background_threads: 2, ..Setup::default() },
+            rates_per_s: BTreeMap::new(),
+        };
+        let lines = lines(ENGINES, &unit).unwrap_or_else(|e| panic!("round {round}: {e}"));
+        assert_eq!(lines.len(), phases.1 - phases.0);
+    }
+}
+
 #[test]
 fn wrong_answers_are_noticed() {
     let right = |name| lines_of(ENGINES, name, "model").unwrap();
