@@ -144,8 +144,11 @@ impl Measure {
         }
     }
 
-    /// Returns a figure, or a latency as `put_us_p99`.
+    /// Returns a figure, or a latency as `put_us_p99`. A known figure may look like one.
     pub(crate) fn named(name: &str) -> Measure {
+        if KNOWN.iter().any(|known| known.0 == name) {
+            return Measure::figure(name);
+        }
         let points = || Point::ALL.into_iter().chain([Point::Mean, Point::P95]);
         let point = |name: &str| points().find(|p| p.name().replace('.', "") == name);
         match name.split_once("_us_").and_then(|(kind, last)| Some((kind, point(last)?))) {
@@ -315,10 +318,12 @@ mod tests {
         };
         let mut phase = PhaseLine::default();
         phase.figures.insert("levels".to_owned(), 4.0);
+        phase.figures.insert("read_us_mean".to_owned(), 7.0);
         phase.latencies.insert("get".to_owned(), latency(3, 10.0));
         phase.latencies.insert("absent".to_owned(), latency(1, 2.0));
         for (figure, expected) in [
             ("levels", Some(4.0)),
+            ("read_us_mean", Some(7.0)),
             ("absent_us_mean", Some(2.0)),
             ("get_us_p99", Some(9.0)),
             ("get_us_p90", Some(0.0)),
