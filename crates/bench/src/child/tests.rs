@@ -224,6 +224,7 @@ fn a_round_finds_the_values_of_the_one_before() {
         ]
         [data]
         records = 200
+        value_bytes = "100"
         [store]
         memory_mib = 8
     "#;
