@@ -216,7 +216,8 @@ fn a_round_finds_the_values_of_the_one_before() {
     const TEXT: &str = r#"
         title = "rounds"
         family = "tests"
-        about = "two rounds after one load"
+        about = "rounds after one load"
+        rounds = 3
         phase = [
             { name = "load", once = true, mix = { insert = 1 } },
             { name = "write", ops = 2_000, mix = { put = 1 } },
