@@ -220,11 +220,11 @@ fn a_round_finds_the_values_of_the_one_before() {
         rounds = 3
         phase = [
             { name = "load", once = true, mix = { insert = 1 } },
-            { name = "write", ops = 2_000, mix = { put = 1 } },
+            { name = "write", ops = 20, mix = { put = 1 } },
             { name = "read", ops = 2_000, mix = { get = 50, put = 50 } },
         ]
         [data]
-        records = 200
+        records = 2_000
         value_bytes = "100"
         [store]
         memory_mib = 8
