@@ -72,8 +72,7 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.put(ks, key, value))
+        self.write_key(ks, key.as_ref(), |batch| batch.put(ks, &key, value))
     }
 
     /// Sets `key` to `value` until `ttl` from now has passed.
@@ -87,8 +86,7 @@ impl Transaction {
         value: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.put_with_ttl(ks, key, value, ttl))
+        self.write_key(ks, key.as_ref(), |batch| batch.put_with_ttl(ks, &key, value, ttl))
     }
 
     /// Sets `key` to `value` until the clock shows `at`: see [`Batch::put_until`].
@@ -102,8 +100,7 @@ impl Transaction {
         value: impl AsRef<[u8]>,
         at: SystemTime,
     ) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.put_until(ks, key, value, at))
+        self.write_key(ks, key.as_ref(), |batch| batch.put_until(ks, &key, value, at))
     }
 
     /// Removes `key`, which need not exist.
@@ -111,8 +108,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::put`].
     pub fn delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.delete(ks, key))
+        self.write_key(ks, key.as_ref(), |batch| batch.delete(ks, &key))
     }
 
     /// Adds an operand for the keyspace's merge operator. It reads nothing, so two transactions
@@ -126,8 +122,7 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.merge(ks, key, operand))
+        self.write_key(ks, key.as_ref(), |batch| batch.merge(ks, &key, operand))
     }
 
     /// Adds an operand for the merge operator until `ttl` from now has passed: see
@@ -142,8 +137,7 @@ impl Transaction {
         operand: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.merge_with_ttl(ks, key, operand, ttl))
+        self.write_key(ks, key.as_ref(), |batch| batch.merge_with_ttl(ks, &key, operand, ttl))
     }
 
     /// Removes every key in `from..to` (the end is exclusive). It locks nothing.
@@ -167,6 +161,20 @@ impl Transaction {
     pub fn delete_prefix(&mut self, ks: &impl InKeyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.tree(ks)?.check_prefix()?;
         self.write(ks, |batch| batch.delete_prefix(ks, prefix))
+    }
+
+    /// Adds a write of one key, which is locked before where the transaction is pessimistic.
+    fn write_key(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: &[u8],
+        push: impl FnOnce(&mut Batch),
+    ) -> Result<()> {
+        if self.options.mode == TransactionMode::Pessimistic {
+            let tree = self.tree(ks)?;
+            self.lock(&tree, key, KeyLockMode::Exclusive)?;
+        }
+        self.write(ks, push)
     }
 
     fn write(&mut self, ks: &impl InKeyspace, push: impl FnOnce(&mut Batch)) -> Result<()> {
@@ -229,15 +237,6 @@ impl Transaction {
             self.locks.is_behind = false;
         }
         self.get(ks, key)
-    }
-
-    /// Locks a key before it is written, where the transaction is pessimistic.
-    pub(super) fn lock_to_write(&mut self, ks: &impl InKeyspace, key: &[u8]) -> Result<()> {
-        if self.options.mode == TransactionMode::Pessimistic {
-            let tree = self.tree(ks)?;
-            self.lock(&tree, key, KeyLockMode::Exclusive)?;
-        }
-        Ok(())
     }
 
     fn lock(&mut self, tree: &Tree, key: &[u8], mode: KeyLockMode) -> Result<()> {
