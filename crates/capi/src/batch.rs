@@ -166,6 +166,6 @@ pub extern "C" fn windrow_write(
     done(error, || {
         let sync = if sync { WriteSync::Yes } else { WriteSync::No };
         let batch = &mut given(batch, "batch")?.0;
-        given(db, "database")?.0.write_reusing(batch, sync).map(|_| ())
+        given(db, "database")?.0.write(batch, sync).map(|_| ())
     })
 }

@@ -94,7 +94,7 @@ impl Store for Db {
     }
 
     fn write(&self, options: Writing, updates: &mut Updates) -> Result<()> {
-        self.write_reusing(&mut updates.batch, sync_of(options)).map(|_| ())
+        Db::write(self, &mut updates.batch, sync_of(options)).map(|_| ())
     }
 
     fn get(&self, options: Reading<'_, Snapshot>, key: &[u8]) -> Result<Option<Vec<u8>>> {

@@ -13,6 +13,7 @@ use crate::keyspace::Keyspace;
 use crate::read_options::ReadOptions;
 use crate::snapshot::Snapshot;
 use crate::ttl::Ttl;
+use std::borrow::BorrowMut;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -423,16 +424,8 @@ impl Db {
     }
 
     /// Writes a batch: all of its operations or none. Returns the sequence
-    /// number of its last one.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a broken limit, a batch over a quarter of
-    /// `memory_bytes` or one made for another database; else as [`Keyspace::put`].
-    pub fn write(&self, mut batch: Batch, sync: WriteSync) -> Result<SeqNo> {
-        self.database().pipeline.write_batch(&mut batch, sync)
-    }
-
-    /// Writes a batch that the caller keeps, to be cleared and filled again.
+    /// number of its last one. Takes a [`Batch`], or `&mut` one that the caller keeps, to be
+    /// cleared and filled again.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -444,16 +437,17 @@ impl Db {
     ///     for number in 0..100u32 {
     ///         batch.put(&db, (hundred * 100 + number).to_be_bytes(), "");
     ///     }
-    ///     db.write_reusing(&mut batch, WriteSync::No)?;
+    ///     db.write(&mut batch, WriteSync::No)?;
     /// }
     /// assert_eq!(db.count(..)?, 300);
     /// # Ok::<(), windrow::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Db::write`].
-    pub fn write_reusing(&self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
-        self.database().pipeline.write_batch(batch, sync)
+    /// `InvalidArgument` for a broken limit, a batch over a quarter of
+    /// `memory_bytes` or one made for another database; else as [`Keyspace::put`].
+    pub fn write(&self, mut batch: impl BorrowMut<Batch>, sync: WriteSync) -> Result<SeqNo> {
+        self.database().pipeline.write_batch(batch.borrow_mut(), sync)
     }
 
     /// A state of all keyspaces that stays readable while it is held, also when

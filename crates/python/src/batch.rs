@@ -97,7 +97,7 @@ impl Batch {
     fn write(&mut self, py: Python<'_>, keep: bool) -> PyResult<()> {
         let sync = if self.sync { WriteSync::Yes } else { WriteSync::No };
         let (db, batch) = (&*self.db, &mut self.batch);
-        call(py, || db.write_reusing(batch, sync).map(|_| ()))?;
+        call(py, || db.write(batch, sync).map(|_| ()))?;
         if !keep {
             self.batch.clear();
         }

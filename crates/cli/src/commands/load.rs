@@ -90,7 +90,7 @@ impl<'a> Groups<'a> {
         if lines == 0 {
             return Ok(());
         }
-        let written = self.db.write_reusing(&mut self.batch, self.sync);
+        let written = self.db.write(&mut self.batch, self.sync);
         self.batch.clear();
         written.map_err(|error| {
             let ((first, last), name) = (self.pending, self.name);

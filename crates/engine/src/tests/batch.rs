@@ -29,7 +29,7 @@ fn a_batch_over_many_keyspaces_writes_each_its_own() {
             let bytes = own.map(|i| format!("{round} {i}{n}").len()).sum::<usize>();
             assert_eq!((touched.user_bytes, touched.merges), (bytes, false));
         }
-        db.write_reusing(&mut batch, WriteSync::No).unwrap();
+        db.write(&mut batch, WriteSync::No).unwrap();
         for i in 0..3 * used {
             let n = i * 7 % used;
             let found = spaces[n].get(format!("{round} {i}")).unwrap();

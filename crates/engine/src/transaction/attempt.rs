@@ -8,6 +8,7 @@ use super::retry::retry;
 use super::{Transaction, TransactionOptions};
 use crate::db::Db;
 use crate::key_range::KeyRange;
+use std::borrow::BorrowMut;
 use windrow_base::{Error, ErrorKind, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::slice::Slice;
@@ -121,18 +122,19 @@ impl Db {
         transact(self.handle(), options, work)
     }
 
-    /// Writes a batch if all conditions hold, both in one step. `None` if one does not.
+    /// Writes a batch, or `&mut` one as [`Db::write`] does, if all conditions hold, both in one step.
+    /// `None` if one does not.
     ///
     /// # Errors
     /// As [`Db::write`]; `Conflict` if others wrote keys of the conditions, and left them true, in
     /// each of a hundred attempts.
     pub fn write_if(
         &self,
-        batch: Batch,
+        mut batch: impl BorrowMut<Batch>,
         conditions: &Conditions,
         sync: WriteSync,
     ) -> Result<Option<SeqNo>> {
-        write_if(self.handle(), batch, conditions, sync)
+        write_if(self.handle(), batch.borrow_mut(), conditions, sync)
     }
 
     /// As [`crate::Keyspace::compare_and_swap`], in the default keyspace.

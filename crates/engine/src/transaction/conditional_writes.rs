@@ -26,7 +26,7 @@ use windrow_store::write::batch::{Batch, InKeyspace};
 /// batch.put(&db, "name/ada", "7");
 /// batch.put(&db, "user/7", "ada");
 /// let free = windrow::Conditions::new().absent(&db, "name/ada").absent(&db, "user/7");
-/// assert!(db.write_if(batch.clone(), &free, windrow::WriteSync::No)?.is_some());
+/// assert!(db.write_if(&mut batch, &free, windrow::WriteSync::No)?.is_some());
 /// assert!(db.write_if(batch, &free, windrow::WriteSync::No)?.is_none());
 /// # Ok::<(), windrow::Error>(())
 /// ```
@@ -143,13 +143,13 @@ fn write_after<T>(
 /// Writes a batch if all conditions hold: see [`crate::Db::write_if`].
 pub(super) fn write_if(
     database: &Handle,
-    mut batch: Batch,
+    batch: &mut Batch,
     conditions: &Conditions,
     sync: WriteSync,
 ) -> Result<Option<SeqNo>> {
     let decide =
         |light: &mut LightTransaction<'_>, _: &mut Batch| Ok((conditions.hold(light)?, ()));
-    write_after(database, &mut batch, sync, decide).map(|(seq, ())| seq)
+    write_after(database, batch, sync, decide).map(|(seq, ())| seq)
 }
 
 impl Keyspace {

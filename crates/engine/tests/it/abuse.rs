@@ -25,13 +25,13 @@ fn a_refused_batch_stays_refused() {
     batch.put(&db, "a", "1");
     batch.put(&db, vec![0; 1 << 16], "too long");
     for _ in 0..2 {
-        let error = db.write_reusing(&mut batch, WriteSync::No).unwrap_err();
+        let error = db.write(&mut batch, WriteSync::No).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert_eq!(db.get("a").unwrap(), None, "written in part");
     }
     batch.clear();
     batch.put(&db, "a", "1");
-    db.write_reusing(&mut batch, WriteSync::No).unwrap();
+    db.write(&mut batch, WriteSync::No).unwrap();
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
@@ -54,11 +54,11 @@ fn nested_range_deletes_stay_in_bounds() {
         batch.put(&db, end(i), "x");
         batch.delete_range(&db, "q", end(i));
         if i % 50 == 0 {
-            db.write_reusing(&mut batch, WriteSync::No).unwrap();
+            db.write(&mut batch, WriteSync::No).unwrap();
             batch.clear();
         }
         if i % 10_000 == 9_999 {
-            db.write_reusing(&mut batch, WriteSync::No).unwrap();
+            db.write(&mut batch, WriteSync::No).unwrap();
             batch.clear();
             check(&db, i);
         }
@@ -71,7 +71,7 @@ fn nested_range_deletes_stay_in_bounds() {
         batch.delete_range(&db, "q", end(i));
     }
     batch.put(&db, end(count + 1), "x");
-    db.write_reusing(&mut batch, WriteSync::No).unwrap();
+    db.write(&mut batch, WriteSync::No).unwrap();
     check(&db, count + 1);
     assert_eq!(old.get(end(count)).unwrap().as_deref(), Some(&b"x"[..]));
     drop((old, db));

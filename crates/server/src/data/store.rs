@@ -63,7 +63,7 @@ impl Store {
         }
         debug_assert!(batch.is_empty(), "a batch that was not written");
         staged.move_into(&self.spaces, batch);
-        let written = self.db.write_reusing(batch, WriteSync::No);
+        let written = self.db.write(&mut *batch, WriteSync::No);
         batch.clear();
         written.map(drop)
     }

@@ -184,7 +184,7 @@ fn write(task: &Task, board: &Board) -> Result<(), String> {
             _ => batch.put(&other, slot, value_of(n)),
         };
         let sync = if n % 4096 == 0 { WriteSync::Yes } else { WriteSync::No };
-        db.write_reusing(&mut batch, sync).map_err(text)?;
+        db.write(&mut batch, sync).map_err(text)?;
         board.set(ACKNOWLEDGED_AT, n)?;
     }
     db.close().map_err(text)

@@ -100,9 +100,7 @@ fn bytes_of_a_batch() {
         bench.check("one value", allowed, |db| db.write(batch_of(db, bytes, 1), WriteSync::No));
         bench
             .check("many values", allowed, |db| db.write(batch_of(db, bytes, 100), WriteSync::Yes));
-        bench.check("reused", allowed, |db| {
-            db.write_reusing(&mut batch_of(db, bytes, 3), WriteSync::No)
-        });
+        bench.check("reused", allowed, |db| db.write(&mut batch_of(db, bytes, 3), WriteSync::No));
     }
 }
 
