@@ -225,7 +225,7 @@ pub extern "C" fn windrow_compare_exchange(
         let keyspace = given(keyspace, "keyspace")?.writing(sync);
         let old = old_value.map(windrow_slice::bytes).transpose()?;
         let new = new_value.map(windrow_slice::bytes).transpose()?;
-        keyspace.compare_and_swap(key.bytes()?, old, new)
+        keyspace.compare_exchange(key.bytes()?, old, new).map(|done| done.is_ok())
     });
     exchanged.map_or(-1, c_int::from)
 }

@@ -76,7 +76,7 @@ native! {
         let keyspace = KEYSPACES.get(keyspace)?;
         let (old, new) = (env.bytes(old), env.bytes(new));
         env.with_bytes("the key", key, |key| {
-            Ok(keyspace.compare_and_swap(key, old.as_deref(), new.as_deref())?)
+            Ok(keyspace.compare_exchange(key, old.as_deref(), new.as_deref())?.is_ok())
         })
     }
 }

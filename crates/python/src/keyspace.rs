@@ -236,7 +236,7 @@ impl Keyspace {
     ) -> PyResult<bool> {
         let (key, old, new) = (Bytes::of(key)?, Bytes::optional(old)?, Bytes::optional(new)?);
         let (keyspace, key, old, new) = (self.writing(sync), &*key, old.as_deref(), new.as_deref());
-        call(py, || keyspace.compare_and_swap(key, old, new))
+        call(py, || keyspace.compare_exchange(key, old, new).map(|done| done.is_ok()))
     }
 
     /// Removes the first entry and returns it; None if there is none.

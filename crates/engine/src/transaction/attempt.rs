@@ -137,19 +137,6 @@ impl Db {
         write_if(self.handle(), batch.borrow_mut(), conditions, sync)
     }
 
-    /// As [`crate::Keyspace::compare_and_swap`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::compare_and_swap`].
-    pub fn compare_and_swap(
-        &self,
-        key: impl AsRef<[u8]>,
-        old: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<bool> {
-        self.default_ref().compare_and_swap(key, old, new)
-    }
-
     /// As [`crate::Keyspace::compare_exchange`], in the default keyspace.
     ///
     /// # Errors

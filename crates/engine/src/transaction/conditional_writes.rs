@@ -154,34 +154,12 @@ pub(super) fn write_if(
 
 impl Keyspace {
     /// Sets `key` to `new` (`None` removes it) if its value is `old` (`None`: if it has none).
-    /// Returns whether it was.
+    /// Where the value is another one, writes nothing and returns that value as `Err`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = windrow::Db::open(dir.path()).unwrap();
-    /// assert!(db.compare_and_swap("lock", None, Some(b"ada"))?);
-    /// assert!(!db.compare_and_swap("lock", None, Some(b"grace"))?, "ada has it");
-    /// assert!(db.compare_and_swap("lock", Some(b"ada"), None)?);
-    /// # Ok::<(), windrow::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Keyspace::put`]; `Conflict` if others wrote the key in each of a hundred attempts.
-    pub fn compare_and_swap(
-        &self,
-        key: impl AsRef<[u8]>,
-        old: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<bool> {
-        self.compare_exchange(key, old, new).map(|done| done.is_ok())
-    }
-
-    /// As [`Keyspace::compare_and_swap`]; where the value is another one, returns it as `Err`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = windrow::Db::open(dir.path()).unwrap();
-    /// db.put("lock", "ada")?;
+    /// assert!(db.compare_exchange("lock", None, Some(b"ada"))?.is_ok());
     /// let held_by = db.compare_exchange("lock", None, Some(b"grace"))?.unwrap_err();
     /// assert_eq!(held_by.as_deref(), Some(&b"ada"[..]));
     /// assert_eq!(db.compare_exchange("lock", Some(b"ada"), None)?, Ok(()));
@@ -189,7 +167,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::compare_and_swap`].
+    /// As [`Keyspace::put`]; `Conflict` if others wrote the key in each of a hundred attempts.
     pub fn compare_exchange(
         &self,
         key: impl AsRef<[u8]>,
@@ -221,7 +199,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::compare_and_swap`].
+    /// As [`Keyspace::compare_exchange`].
     pub fn update(
         &self,
         key: impl AsRef<[u8]>,
@@ -244,7 +222,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::compare_and_swap`].
+    /// As [`Keyspace::compare_exchange`].
     pub fn put_if_absent(
         &self,
         key: impl AsRef<[u8]>,
@@ -268,7 +246,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::compare_and_swap`].
+    /// As [`Keyspace::compare_exchange`].
     pub fn replace(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.change(key.as_ref(), |before, batch| {
             self.set(batch, key.as_ref(), Some(value.as_ref()));
@@ -279,7 +257,7 @@ impl Keyspace {
     /// Removes `key`. Returns its value; where it had none, nothing is written.
     ///
     /// # Errors
-    /// As [`Keyspace::compare_and_swap`].
+    /// As [`Keyspace::compare_exchange`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.change(key.as_ref(), |before, batch| {
             self.set(batch, key.as_ref(), None);
@@ -304,7 +282,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::compare_and_swap`], for the key that is the first in an attempt.
+    /// As [`Keyspace::compare_exchange`], for the key that is the first in an attempt.
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
         self.pop(Iter::next, |key| (Bound::Unbounded, Bound::Included(key)))
     }

@@ -154,14 +154,15 @@ fn a_transaction_older_than_the_record_compares_what_it_read() {
 #[test]
 fn one_key_is_swapped_updated_and_put_once() {
     let (db, _handles) = Db::in_memory();
-    assert!(db.compare_and_swap("k", None, Some(b"1")).unwrap());
-    assert!(!db.compare_and_swap("k", None, Some(b"2")).unwrap());
-    assert!(db.compare_and_swap("k", Some(b"1"), Some(b"2")).unwrap());
+    assert_eq!(db.compare_exchange("k", None, Some(b"1")).unwrap(), Ok(()));
+    let refused = db.compare_exchange("k", None, Some(b"2")).unwrap();
+    assert_eq!(text(refused.unwrap_err()).as_deref(), Some("1"));
+    assert_eq!(db.compare_exchange("k", Some(b"1"), Some(b"2")).unwrap(), Ok(()));
     assert_eq!(text(db.put_if_absent("k", "3").unwrap()).as_deref(), Some("2"));
     assert_eq!(db.put_if_absent("l", "3").unwrap(), None);
     let old = db.update("k", |old| Some([old.unwrap(), b"+".as_slice()].concat())).unwrap();
     assert_eq!((text(old), text(db.get("k").unwrap())), (Some("2".into()), Some("2+".into())));
-    assert!(db.compare_and_swap("k", Some(b"2+"), None).unwrap());
+    assert_eq!(db.compare_exchange("k", Some(b"2+"), None).unwrap(), Ok(()));
     assert_eq!(db.get("k").unwrap(), None);
 }
 

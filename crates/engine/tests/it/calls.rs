@@ -388,7 +388,7 @@ fn what_a_synced_handle_writes_is_on_the_device() {
         &|| merged.merge_with_ttl("a", "2", minute),
         &|| space.delete_range("a", "b"),
         &|| space.replace("a", "1").map(|_| ()),
-        &|| space.compare_and_swap("a", Some(b"1"), Some(b"2")).map(|_| ()),
+        &|| space.compare_exchange("a", Some(b"1"), Some(b"2")).map(|_| ()),
         &|| space.update("a", |_| Some(vec![3])).map(|_| ()),
         &|| space.put_if_absent("d", "1").map(|_| ()),
         &|| space.remove("d").map(|_| ()),
