@@ -67,7 +67,7 @@ impl TreeView {
 /// Returns every keyspace's tree of an open database.
 pub(crate) fn of(db: &windrow::Db) -> Vec<TreeView> {
     let mut trees = Vec::new();
-    for (keyspace, version) in db.tree() {
+    for (keyspace, version) in windrow::inspect::trees(db) {
         let mut levels: Vec<LevelView> = Vec::new();
         for (level, part, file) in version.files() {
             let level = level as usize;

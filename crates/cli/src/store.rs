@@ -297,7 +297,7 @@ pub(crate) fn keyspaces(open: &Open) -> Result<Vec<StoredKeyspace>> {
 /// # Errors
 /// `Usage` for a name that no keyspace can have.
 pub(crate) fn check_keyspace_name(name: &str) -> Result<()> {
-    Db::check_keyspace_name(name).map_err(|error| Failure::usage(error.message()))
+    Keyspace::check_name(name).map_err(|error| Failure::usage(error.message()))
 }
 
 /// Returns the keyspace of that name.

@@ -133,7 +133,7 @@ mod tests {
             assert!((2..=count_max.max(2)).contains(&some.len()), "{count_max}: {some:?}");
             assert_eq!(some.last(), all.last());
             // The changes, applied in order, add up to the tree of the open database.
-            let expected: BTreeSet<Place> = db.tree()[0]
+            let expected: BTreeSet<Place> = windrow::inspect::trees(&db)[0]
                 .1
                 .files()
                 .map(|(level, part, file)| {

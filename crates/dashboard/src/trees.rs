@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use windrow::Db;
-use windrow::inspect::{File, Level, Version};
-use windrow::stats::TableSearches;
+use windrow::inspect::{self, File, Level, TableSearches, Version};
 
 /// Keys are bytes, and so in hexadecimal.
 fn hex(key: &[u8]) -> String {
@@ -25,11 +24,11 @@ fn hex(key: &[u8]) -> String {
 /// `largest_hex`; `filter_bytes`, `created_ms` (since 1970), `hotness` when it was written, and about how many
 /// lookups (`queries`) it has had and answered (`hits`), as far as the policy estimates them.
 pub fn trees(db: &Db) -> Value {
-    let searches = db.table_searches();
+    let searches = inspect::table_searches(db);
     let searches: HashMap<u64, &TableSearches> =
         searches.iter().map(|of_table| (of_table.file, of_table)).collect();
     let stats = db.stats();
-    let trees = db.tree().into_iter().map(|(name, version)| {
+    let trees = inspect::trees(db).into_iter().map(|(name, version)| {
         let of_keyspace = stats.keyspaces.iter().find(|keyspace| keyspace.name == name);
         json!({
             "name": name,

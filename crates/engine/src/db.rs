@@ -20,7 +20,6 @@ use std::time::Duration;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::fs::FileLock;
-use windrow_plan::tree::Version;
 use windrow_read::options::{KeyspaceOptions, Options, WriteSync};
 use windrow_read::read::cursor::{Cursor, Iter};
 use windrow_read::records_left_out::RecordsLeftOut;
@@ -30,7 +29,6 @@ use windrow_recover::database::Database;
 use windrow_recover::destroy::destroy;
 use windrow_recover::discovery::keyspaces_left_out;
 use windrow_recover::handle::Handle;
-use windrow_recover::measure::TableSearches;
 use windrow_recover::measure::stats_file::{self, RunningStats};
 use windrow_recover::measure::tables_at_rest::KeyspaceAtRest;
 use windrow_recover::open;
@@ -521,14 +519,6 @@ impl Db {
         self.database().trees().iter().map(|tree| tree.name.to_string()).collect()
     }
 
-    /// Whether a keyspace may have this name.
-    ///
-    /// # Errors
-    /// `InvalidArgument` that says why not.
-    pub fn check_keyspace_name(name: &str) -> Result<()> {
-        windrow_recover::keyspace_changes::check_name(name)
-    }
-
     /// Keyspaces that are there and cannot be used: a read-only open leaves out
     /// those whose comparator is not registered in
     /// [`crate::Components::comparators`]. Neither reads nor [`Db::verify`] see them; where
@@ -710,17 +700,6 @@ impl Db {
     /// `Corruption` for a table whose index or properties are damaged; `Io`; `Closed`.
     pub fn at_rest(&self) -> Result<Vec<KeyspaceAtRest>> {
         windrow_recover::measure::tables_at_rest::at_rest(self.database())
-    }
-
-    /// How often each table was searched, estimated from a sample of all gets.
-    /// Empty unless the policy shares filter memory out by it (`mnemosyne`).
-    pub fn table_searches(&self) -> Vec<TableSearches> {
-        windrow_recover::measure::table_searches(self.database())
-    }
-
-    /// Each keyspace's name and tree, as it is now.
-    pub fn tree(&self) -> Vec<(String, Arc<Version>)> {
-        self.database().versions()
     }
 
     /// Turns writing on again after a failure, without reopening, once its cause is

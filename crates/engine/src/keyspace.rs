@@ -109,6 +109,14 @@ impl Keyspace {
         Keyspace { database: self.database.clone(), tree, sync }
     }
 
+    /// Whether a keyspace may have this name: for programs that ask before they make a database.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that says why not.
+    pub fn check_name(name: &str) -> Result<()> {
+        windrow_recover::keyspace_changes::check_name(name)
+    }
+
     /// The keyspace's name.
     pub fn name(&self) -> &str {
         &self.tree.name

@@ -64,8 +64,8 @@
 //! `open/mod.rs` of recover. None of them decides anything about the tree (`windrow-plan` does) or
 //! touches a file or clock itself (`windrow-env` does).
 //!
-//! Owns: the list of public names. Never does: define a public type; the modules and the lower
-//! crates do.
+//! Owns: the list of public names, and the calls on a database that only tools need (`inspect`).
+//! Never does: define a public type; the modules and the lower crates do.
 
 pub mod backup;
 mod checkpoint;
@@ -193,7 +193,7 @@ pub use windrow_recover::repair::repair;
 #[doc(inline)]
 pub use windrow_store::write::batch::{Batch, InKeyspace};
 
-/// Looks into a database: the tree, the tables and logs of a directory, the operations of a batch,
+/// Looks into a database: its trees, the tables and logs of a directory, the operations of a batch,
 /// and the reports of verify, repair, ingestion and recovery.
 pub mod inspect {
     pub use crate::ingest::Ingested;
@@ -206,6 +206,8 @@ pub mod inspect {
     #[doc(inline)]
     pub use windrow_recover::dump;
     #[doc(inline)]
+    pub use windrow_recover::measure::TableSearches;
+    #[doc(inline)]
     pub use windrow_recover::measure::tables_at_rest::{KeyspaceAtRest, TablesAtRest};
     #[doc(inline)]
     pub use windrow_recover::repair::{DamagedLog, DamagedTable, LostRange, RepairReport};
@@ -215,6 +217,33 @@ pub mod inspect {
     pub use windrow_recover::verify::VerifyReport;
     #[doc(inline)]
     pub use windrow_store::write::batch::BatchOp;
+
+    use crate::Db;
+    use std::sync::Arc;
+
+    /// Each keyspace's name and tree, as it is now.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// db.put("a", "1")?;
+    /// db.flush()?;
+    /// for (keyspace, tree) in windrow::inspect::trees(&db) {
+    ///     for (level, _, file) in tree.files() {
+    ///         println!("{keyspace}: level {level}, table {}: {} bytes", file.number, file.bytes);
+    ///     }
+    /// }
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    pub fn trees(db: &Db) -> Vec<(String, Arc<Version>)> {
+        db.database().versions()
+    }
+
+    /// How often each table was searched, estimated from a sample of all gets.
+    /// Empty unless the policy shares filter memory out by it (`mnemosyne`).
+    pub fn table_searches(db: &Db) -> Vec<TableSearches> {
+        windrow_recover::measure::table_searches(db.database())
+    }
 }
 
 /// The settings as tables with names, ranges, units and descriptions, for tools that list or read
@@ -232,8 +261,6 @@ pub mod stats {
     pub use windrow_read::stats::{
         Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats,
     };
-    #[doc(inline)]
-    pub use windrow_recover::measure::TableSearches;
     #[doc(inline)]
     pub use windrow_recover::measure::stats_file::RunningStats;
 }

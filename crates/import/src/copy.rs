@@ -40,7 +40,7 @@ pub fn import(
     db: &Db,
     progress: &mut dyn FnMut(Step, u64) -> Result<()>,
 ) -> Result<Vec<Copied>> {
-    source.names().iter().try_for_each(|name| Db::check_keyspace_name(name))?;
+    source.names().iter().try_for_each(|name| Keyspace::check_name(name))?;
     let copy = |name: &&str| -> Result<Copied> {
         let keyspace = db.keyspace(name)?;
         let was_there = !keyspace.is_empty()?;

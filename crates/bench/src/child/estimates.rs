@@ -28,7 +28,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use windrow::Db;
 use windrow::env::OsClock;
-use windrow::inspect::Version;
+use windrow::inspect::{self, Version};
 
 /// The number of turns of puts and gets in a check. The tree does not change
 /// between two turns, so that each get's path is known.
@@ -170,7 +170,7 @@ impl<'c, 'a> EstimateWatch<'c, 'a> {
     /// Reads the tree as it is now, and hands averages down to new tables.
     fn look(&mut self) -> Result<()> {
         self.of.store.drain()?;
-        let trees = self.of.db.tree();
+        let trees = inspect::trees(self.of.db);
         let (_, version) = trees.first().ok_or("a database without a tree")?;
         self.contents.update(version, self.of.dir, self.of.data)?;
         let new = SearchedTree::of(version, self.of.data);
@@ -213,7 +213,7 @@ impl Worker for EstimateWatch<'_, '_> {
 
 /// Returns the engine's own estimates.
 fn of_engine(db: &Db) -> Tally {
-    let searches = db.table_searches().into_iter();
+    let searches = inspect::table_searches(db).into_iter();
     searches.map(|t| (t.file, Searches { queries: t.queries, hits: t.hits })).collect()
 }
 
@@ -348,7 +348,7 @@ impl Contents {
             let Entry::Vacant(place) = self.0.entry(file) else { continue };
             let path = dir.join(format!("{file:06}.sst"));
             let mut keys = Keys { data, line: Vec::new(), slots: Vec::new() };
-            windrow::inspect::dump::table(&path, &mut keys)?;
+            inspect::dump::table(&path, &mut keys)?;
             keys.slots.dedup();
             place.insert(keys.slots);
         }

@@ -8,7 +8,7 @@ use super::{Abilities, Change, Codec, Common, Counters, Engine, OnEntry, OnValue
 use super::{Store, Sync, Tree, Write};
 use std::path::Path;
 use windrow::settings::Settings;
-use windrow::{Batch, Db, ErrorKind, InKeyspace, Keyspace, Options, ReadOptions, Stats};
+use windrow::{Batch, Db, ErrorKind, InKeyspace, Keyspace, Options, ReadOptions, Stats, inspect};
 use windrow::{Transaction, TransactionMode, TransactionOptions};
 
 /// Windrow.
@@ -273,7 +273,7 @@ pub(crate) fn tree(db: &Db) -> Tree {
         log_files += tree.levels.iter().map(|level| level.log_files).sum::<u64>();
     }
     let (mut filter_bytes, mut entries) = (0, 0);
-    for (_, version) in db.tree() {
+    for (_, version) in inspect::trees(db) {
         for (_, _, file) in version.files() {
             filter_bytes += file.filter_bytes;
             entries += file.entries;

@@ -8,7 +8,7 @@ use super::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeopti
 use super::snapshot::leveldb_snapshot_t;
 use crate::bytes::{array, c_bytes, path_in, put_out};
 use crate::edge::contained;
-use engine::{Db, Result, repair};
+use engine::{Db, Result, inspect, repair};
 use libc::{c_char, c_int};
 use std::fmt::Write as _;
 use std::ops::Bound;
@@ -157,7 +157,7 @@ fn property(db: &Db, name: &str) -> Option<String> {
 /// Lists the tables by level, a line each.
 fn tables(db: &Db) -> String {
     let mut text = String::new();
-    for (_, version) in db.tree().iter().take(1) {
+    for (_, version) in inspect::trees(db).iter().take(1) {
         for (number, level) in version.levels.iter().enumerate() {
             let _ = writeln!(text, "--- level {number} ---");
             for file in level.run.iter().chain(level.sst_log.iter()) {

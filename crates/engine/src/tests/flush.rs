@@ -20,7 +20,8 @@ fn runs_that_write_a_key_each_leave_few_tables() {
         }
         let db = Db::open_with("db", options).unwrap();
         db.wait_idle().unwrap();
-        let tables: usize = db.tree().iter().map(|(_, tree)| tree.files().count()).sum();
+        let tables: usize =
+            crate::inspect::trees(&db).iter().map(|(_, tree)| tree.files().count()).sum();
         // At most seven tables of each size, where a size is eight times the one before.
         assert!(tables <= 3 * 7, "{preset}: {tables} tables");
         for n in 0..400 {

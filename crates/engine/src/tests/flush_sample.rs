@@ -88,7 +88,7 @@ fn a_load_has_partitions_from_its_first_flush_on() {
         db.delete_range(key.to_be_bytes(), (key.saturating_add(1 << 40)).to_be_bytes()).unwrap();
         db.flush().unwrap();
         db.wait_idle().unwrap();
-        let (_, tree) = db.tree().into_iter().next().unwrap();
+        let (_, tree) = crate::inspect::trees(&db).into_iter().next().unwrap();
         assert!(tree.boundaries.len() > 16, "{flush}: {}", tree.boundaries.len());
     }
     db.verify().unwrap().into_result().unwrap();

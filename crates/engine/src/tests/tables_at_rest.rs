@@ -30,6 +30,7 @@ fn what_is_in_tables_and_memtables_is_counted() {
     db.compact().unwrap();
     let merged = db.at_rest().unwrap()[0].tables();
     assert_eq!((merged.entries, merged.tombstones, merged.range_tombstones), (890, 0, 0));
-    let of_version: u64 = db.tree()[0].1.files().map(|(_, _, file)| file.bytes).sum();
+    let of_version: u64 =
+        crate::inspect::trees(&db)[0].1.files().map(|(_, _, file)| file.bytes).sum();
     assert_eq!(merged.bytes, of_version);
 }

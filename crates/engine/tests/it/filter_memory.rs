@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use windrow::{Db, Options};
+use windrow::{Db, Options, inspect};
 use windrow_env::testing::{Interleaver, ManualClock, SeededRandom};
 use windrow_env::{Env, Jobs, OsFs};
 use windrow_format::filter::false_positive_rate;
@@ -71,7 +71,7 @@ fn value(i: u64) -> String {
 }
 
 fn version(db: &Db) -> Arc<Version> {
-    db.tree().remove(0).1
+    inspect::trees(db).remove(0).1
 }
 
 fn files(version: &Version) -> Vec<(u32, Part, Arc<File>)> {
@@ -438,7 +438,7 @@ fn tables_of_few_keys_have_filters() {
     }
     db.flush().unwrap();
     db.wait_idle().unwrap();
-    for (_, version) in db.tree() {
+    for (_, version) in inspect::trees(&db) {
         let without = version.files().filter(|(_, _, file)| file.filter_bytes == 0).count();
         assert_eq!(without, 0, "{} tables: {version}", version.files().count());
     }

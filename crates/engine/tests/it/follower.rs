@@ -207,7 +207,7 @@ fn what_was_written_is_seen_and_what_was_seen_stays() {
         world.handles.jobs.run_until_idle();
         assert_eq!(world.writer.stats().files_waiting, 0, "seed {seed}");
         world.writer.close().unwrap();
-        let trees = open(&world.handles).tree();
+        let trees = windrow::inspect::trees(&open(&world.handles));
         let live: usize = trees.iter().map(|(_, version)| version.file_count()).sum();
         let tables = files(&world.handles).iter().filter(|name| name.ends_with(".sst")).count();
         assert_eq!(tables, live, "seed {seed}");

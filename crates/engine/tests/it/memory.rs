@@ -213,7 +213,7 @@ fn bounds_of_the_longest_keys_are_few_and_counted() {
     db.flush().unwrap();
     db.wait_idle().unwrap();
     let check = |db: &Db| {
-        let tree = db.tree();
+        let tree = windrow::inspect::trees(db);
         let files = || tree.iter().flat_map(|(_, version)| version.files());
         let bytes: u64 = files().map(|(_, _, file)| file.bytes).sum();
         let known: u64 = files().map(|(_, _, file)| file.memory_bytes() as u64).sum();

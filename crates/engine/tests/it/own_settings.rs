@@ -33,7 +33,7 @@ fn table_bytes(db: &Db, keyspace: &Keyspace) -> u64 {
     keyspace.put("a", vec![7; 100_000]).unwrap();
     keyspace.flush().unwrap();
     keyspace.compact().unwrap();
-    let tree = db.tree();
+    let tree = windrow::inspect::trees(db);
     let (_, version) = tree.iter().find(|(name, _)| name == keyspace.name()).unwrap();
     version.files().map(|(_, _, file)| file.bytes).sum()
 }

@@ -243,7 +243,7 @@ fn a_default_keyspace_of_an_unknown_order_keeps_nobody_from_the_others() {
         }
         assert_eq!(users.get_at(&snapshot, "7").unwrap().as_deref(), Some(&b"2"[..]));
         assert!(db.verify().unwrap().is_ok());
-        assert!(db.tree().iter().all(|(name, _)| name == "users"));
+        assert!(windrow::inspect::trees(&db).iter().all(|(name, _)| name == "users"));
         assert_eq!(db.stats().keyspaces.len(), 1);
         assert_eq!(db.put("1", "2").unwrap_err().kind(), ErrorKind::ReadOnly);
     };

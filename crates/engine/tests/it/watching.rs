@@ -43,7 +43,7 @@ fn the_trees_of_the_manifest_end_in_the_one_that_there_is() {
     })
     .unwrap();
     assert!(count > 20, "{count} moments");
-    assert_eq!(numbers(&last), numbers(&db.tree()));
+    assert_eq!(numbers(&last), numbers(&windrow::inspect::trees(&db)));
     let stopped =
         windrow::inspect::dump::trees(dir.path(), &mut |_| Err(windrow::Error::invalid("enough")));
     assert!(stopped.unwrap_err().to_string().contains("enough"));

@@ -6,7 +6,7 @@
 
 use super::steps::{ensure, text};
 use std::sync::Arc;
-use windrow::Db;
+use windrow::{Db, inspect};
 use windrow_env::testing::env;
 use windrow_plan::hotness::{HotMap, LAYERS};
 use windrow_plan::tree::Version;
@@ -39,7 +39,7 @@ fn filled(policy: &str) -> Result<Arc<Version>, String> {
         db.put(key, [n as u8; VALUE_BYTES]).map_err(text)?;
     }
     db.flush().and_then(|()| db.wait_idle()).map_err(text)?;
-    let (_, version) = db.tree().into_iter().next().ok_or("no keyspace")?;
+    let (_, version) = inspect::trees(&db).into_iter().next().ok_or("no keyspace")?;
     Ok(version)
 }
 

@@ -8,7 +8,7 @@ use super::steps::{damage_end, ensure, killed, kind, logs, options, text, with_c
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use windrow::inspect::RepairReport;
+use windrow::inspect::{self, RepairReport};
 use windrow::{Db, Error, ErrorKind, Options, WriteSync};
 use windrow_env::FileSystem;
 use windrow_env::fs::ReadOptions;
@@ -159,7 +159,7 @@ fn combined_operands_count(with_log: bool) -> Result<(), String> {
     let mut reader = db.iter();
     ensure(reader.next().is_some(), "there is nothing to read")?;
     db.compact().map_err(text)?;
-    for (_, version) in db.tree() {
+    for (_, version) in inspect::trees(&db) {
         for (_, _, file) in version.files() {
             let path = Path::new(DIR).join(names::table(file.number));
             let raw = handles.fs.open(&path, ReadOptions::default()).map_err(text)?;
@@ -187,7 +187,7 @@ fn combined_operands_count(with_log: bool) -> Result<(), String> {
 
 fn table_numbers(db: &Db) -> Vec<u64> {
     let mut numbers = Vec::new();
-    for (_, version) in db.tree() {
+    for (_, version) in inspect::trees(db) {
         numbers.extend(version.files().map(|(_, _, file)| file.number));
     }
     numbers.sort_unstable();

@@ -6,7 +6,7 @@ use super::damage::{Case, Changed, Damage, difference};
 use super::specimen::{Contents, Specimen, path};
 use std::path::Path;
 use std::sync::Arc;
-use windrow::{Db, Event};
+use windrow::{Db, Event, inspect};
 use windrow_base::{Error, ErrorKind};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::testing::Handles;
@@ -240,7 +240,7 @@ impl<'a> Judge<'a> {
         }
         let live = |name: &str| {
             let table = windrow_format::names::parse(name).map(|(_, number)| number);
-            let versions = db.tree();
+            let versions = inspect::trees(db);
             let mut files = versions.iter().flat_map(|(_, version)| version.files());
             name.ends_with(".sst") && files.any(|(_, _, file)| Some(file.number) == table)
         };

@@ -8,7 +8,7 @@ use super::scripts::{Ending, Script};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use windrow::{Db, InKeyspace, Options};
+use windrow::{Db, InKeyspace, Options, inspect};
 use windrow_env::fs::ReadOptions;
 use windrow_env::testing::{
     CrashFs, FileDamage, Handles, NameDamage, PowerLoss, Rng, SeededRandom, env,
@@ -123,7 +123,7 @@ impl Specimen {
                 self.keyspace_ids.insert(keyspace.keyspace_id().0, name);
             }
         }
-        for (keyspace, version) in db.tree() {
+        for (keyspace, version) in inspect::trees(&db) {
             for (_, _, file) in version.files() {
                 let (lo, hi) = (file.smallest.to_vec(), file.largest.to_vec());
                 let name = names::table(file.number);

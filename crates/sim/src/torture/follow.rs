@@ -16,7 +16,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use windrow::{Db, Options};
+use windrow::{Db, Options, inspect};
 use windrow_env::testing::Rng;
 
 /// The arguments of a run.
@@ -205,7 +205,7 @@ fn check_size(dir: &Path) -> Result<(), String> {
     let failed = |error: windrow::Error| error.to_string();
     let db = Db::open_with(dir, Options::default()).map_err(failed)?;
     db.compact().and_then(|()| db.close()).map_err(failed)?;
-    let live: usize = db.tree().iter().map(|(_, version)| version.file_count()).sum();
+    let live: usize = inspect::trees(&db).iter().map(|(_, version)| version.file_count()).sum();
     let names = std::fs::read_dir(dir).map_err(|error| error.to_string())?;
     let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let tables = names.filter(|name| name.ends_with(".sst")).count();

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow::{Db, Options};
+use windrow::{Db, Options, inspect};
 use windrow_env::Env;
 use windrow_format::names;
 
@@ -233,7 +233,7 @@ fn one_run(dir: &Path, plan: &Plan, damage: Option<Damage>) -> Result<Rates, Str
 
 /// Returns the names of a keyspace's table files, by number.
 fn tables_of(db: &Db, name: &str) -> Vec<String> {
-    let tree = db.tree().into_iter().find(|(space, _)| space == name);
+    let tree = inspect::trees(db).into_iter().find(|(space, _)| space == name);
     let files = tree.iter().flat_map(|(_, version)| version.files());
     let mut numbers = Vec::from_iter(files.map(|(_, _, file)| file.number));
     numbers.sort_unstable();

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use windrow::{Db, ErrorKind, Keyspace, Options};
+use windrow::{Db, ErrorKind, Keyspace, Options, inspect};
 use windrow_env::testing::Rng;
 
 /// The keyspace that may be damaged.
@@ -148,7 +148,7 @@ impl Load {
         let mut sick_depth = 0;
         while begin.elapsed() < Duration::from_secs(seconds) && !stop::requested() {
             std::thread::sleep(Duration::from_millis(50));
-            for (name, version) in self.db.tree() {
+            for (name, version) in inspect::trees(&self.db) {
                 let depth = version.levels[0].sst_log_depth();
                 if name == SICK {
                     sick_depth = sick_depth.max(depth);
