@@ -8,7 +8,7 @@
 
 use std::ops::Bound;
 use windrow::inspect::BatchOp;
-use windrow::{Batch, Cursor, Db, Options, ReadOptions, Result, Snapshot, WriteSync};
+use windrow::{Batch, Cursor, Db, Keyspace, Options, ReadOptions, Result, Snapshot, WriteSync};
 
 #[derive(Clone, Copy)]
 struct Reading<'a, S> {
@@ -100,7 +100,7 @@ impl Store for Db {
     fn get(&self, options: Reading<'_, Snapshot>, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let value = match options.snapshot {
             Some(snapshot) => snapshot.get(key),
-            None => Db::get(self, key),
+            None => Keyspace::get(self, key),
         };
         Ok(value?.map(Vec::from))
     }
@@ -130,14 +130,13 @@ impl Store for Db {
     }
 
     fn get_approximate_sizes(&self, ranges: &[(&[u8], &[u8])]) -> Result<Vec<u64>> {
-        let keyspace = self.default_keyspace();
-        ranges.iter().map(|(begin, end)| keyspace.approximate_bytes(begin, end)).collect()
+        ranges.iter().map(|(begin, end)| self.approximate_bytes(begin, end)).collect()
     }
 
     fn compact_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
         let end_of =
             |key: Option<&[u8]>| key.map_or(Bound::Unbounded, |key| Bound::Included(key.to_vec()));
-        self.default_keyspace().compact_range((end_of(begin), end_of(end)))
+        Keyspace::compact_range(self, (end_of(begin), end_of(end)))
     }
 }
 

@@ -1,19 +1,21 @@
-//! The database's handle.
+//! The database's handle: its calls act on the database as a whole. Those of its default keyspace
+//! are in `keyspace.rs`, and [`Db`] derefs to it. The handle that keeps a database open is in
+//! `recover/src/handle.rs`.
 //!
-//! Acts on the default keyspace, and on the database as a whole. The handle that keeps it open is
-//! in `recover/src/handle.rs`.
+//! A call of one keyspace is written once, on [`Keyspace`]. Rejected: forwarding methods, which were
+//! 33 copies without docs of their own; a trait, which every user would have to import; a macro,
+//! which would write the copies all the same. A `Db` is its default keyspace and nothing else, so the
+//! deref clones nothing and takes no lock.
 //!
-//! Owns: the calls of [`Db`]. Never does: the work behind a call; modules and lower crates do.
+//! Owns: the calls of [`Db`]. Never does: read or write a single keyspace, or the work behind a call;
+//! modules and lower crates do.
 
 use crate::backup::{self, BackedUp, BackupOptions, BackupTarget};
 use crate::checkpoint;
-use crate::ingest::Ingest;
-use crate::key_range::KeyRange;
 use crate::keyspace::Keyspace;
-use crate::read_options::ReadOptions;
 use crate::snapshot::Snapshot;
-use crate::ttl::Ttl;
 use std::borrow::BorrowMut;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +23,7 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::fs::FileLock;
 use windrow_read::options::{KeyspaceOptions, Options, WriteSync};
-use windrow_read::read::cursor::{Cursor, Iter};
 use windrow_read::records_left_out::RecordsLeftOut;
-use windrow_read::slice::Slice;
 use windrow_read::stats::Stats;
 use windrow_recover::database::Database;
 use windrow_recover::destroy::destroy;
@@ -41,11 +41,42 @@ use windrow_store::write::batch::{Batch, InKeyspace};
 
 /// An open database.
 ///
+/// It derefs to its default keyspace: all calls of [`Keyspace`] can be made on a `Db`, and `&db`
+/// is accepted as a `&Keyspace`. They act on the default keyspace alone: [`get`](Keyspace::get) and
+/// [`put`](Keyspace::put), and also [`clear`](Keyspace::clear), [`count`](Keyspace::count),
+/// [`compact_range`](Keyspace::compact_range), [`policy`](Keyspace::policy) and
+/// [`configure`](Keyspace::configure).
+///
+/// A `Db`'s own calls act on the database as a whole. Four of them have namesakes of a single
+/// keyspace: [`Db::flush`], [`Db::compact`] and [`Db::set_policy`] act on all keyspaces, and
+/// [`Db::synced`] returns a `Db`. (Where a trait gives `Db` a method of the same name,
+/// `Keyspace::get(&db, key)` is the keyspace's.)
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use windrow::{Db, Keyspace};
+///
+/// fn add(fruits: &Keyspace) -> windrow::Result<()> {
+///     fruits.put("apple", "red")
+/// }
+///
+/// let db = Db::open(dir.path())?;
+/// let dried = db.keyspace("dried")?;
+/// add(&db)?; // into the default keyspace
+/// add(&dried)?;
+/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// db.flush()?; // both keyspaces
+/// db.clear()?; // the default keyspace
+/// assert!(db.is_empty()? && !dried.is_empty()?);
+/// db.close()?;
+/// # Ok::<(), windrow::Error>(())
+/// ```
+///
 /// Cheap to clone, `Send`, `Sync`, `'static`. It stays open, and its directory
 /// locked, for as long as any handle of it lives: a clone, a [`Keyspace`], a
-/// [`Snapshot`], an [`Iter`], a [`Cursor`]. When the last one drops, it is closed
-/// as by [`Db::close`], whose errors are then lost; `close` itself closes it
-/// for all of them.
+/// [`Snapshot`], an [`Iter`](crate::Iter), a [`Cursor`](crate::Cursor). When the last
+/// one drops, it is closed as by [`Db::close`], whose errors are then lost; `close`
+/// itself closes it for all of them.
 ///
 /// It belongs to the process that opened it. After a `fork` the child's copies
 /// of all handles are inert: every call gives `Closed` or nothing at all, and
@@ -54,15 +85,6 @@ use windrow_store::write::batch::{Batch, InKeyspace};
 /// or has ended: a fork never keeps the directory locked. (As everything else
 /// in a child of a process with several threads, that is safe only where what
 /// those threads did at the moment of the fork leaves it so: prefer `exec`.)
-///
-/// ```
-/// # let dir = tempfile::tempdir().unwrap();
-/// let db = windrow::Db::open(dir.path())?;
-/// db.put("apple", "red")?;
-/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
-/// db.close()?;
-/// # Ok::<(), windrow::Error>(())
-/// ```
 #[derive(Clone)]
 pub struct Db {
     default: Keyspace,
@@ -187,17 +209,13 @@ impl Db {
         &self.default.database
     }
 
-    pub(crate) fn default_ref(&self) -> &Keyspace {
-        &self.default
-    }
-
     /// Returns a handle of a keyspace, whose writes are as durable as those of this handle.
     fn over(&self, tree: Arc<Tree>) -> Keyspace {
         self.default.over(tree, self.default.sync)
     }
 
-    /// A handle whose writes are on the device when they return, and so are those of the keyspaces
-    /// and transactions that it gives: see [`Keyspace::synced`]. [`Db::write`] and other calls
+    /// A handle whose writes are on the device when they return: those of the default keyspace, and
+    /// of all keyspaces and transactions that it gives. See [`Keyspace::synced`]. [`Db::write`] and other calls
     /// that take a [`WriteSync`] do as that says.
     ///
     /// ```
@@ -219,196 +237,8 @@ impl Db {
         &self.database().dir
     }
 
-    // ---- the default keyspace
-
-    /// See [`Keyspace::get`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.default.get(key)
-    }
-
-    /// See [`Keyspace::contains_key`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.default.contains_key(key)
-    }
-
-    /// See [`Keyspace::ttl`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn ttl(&self, key: impl AsRef<[u8]>) -> Result<Ttl> {
-        self.default.ttl(key)
-    }
-
-    /// See [`Keyspace::is_empty`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn is_empty(&self) -> Result<bool> {
-        self.default.is_empty()
-    }
-
-    /// See [`Keyspace::first`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
-        self.default.first()
-    }
-
-    /// See [`Keyspace::last`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
-        self.default.last()
-    }
-
-    /// See [`Keyspace::count`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn count(&self, range: impl KeyRange) -> Result<u64> {
-        self.default.count(range)
-    }
-
-    /// See [`Keyspace::approximate_len`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn approximate_len(&self) -> Result<u64> {
-        self.default.approximate_len()
-    }
-
-    /// See [`Keyspace::multi_get`].
-    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Slice>>> {
-        self.default.multi_get(keys)
-    }
-
-    /// See [`Keyspace::put`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.default.put(key, value)
-    }
-
-    /// See [`Keyspace::put_with`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn put_with(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        sync: WriteSync,
-    ) -> Result<()> {
-        self.default.put_with(key, value, sync)
-    }
-
-    /// See [`Keyspace::put_with_ttl`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn put_with_ttl(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        ttl: Duration,
-    ) -> Result<()> {
-        self.default.put_with_ttl(key, value, ttl)
-    }
-
-    /// See [`Keyspace::delete`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.default.delete(key)
-    }
-
-    /// See [`Keyspace::delete_with`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn delete_with(&self, key: impl AsRef<[u8]>, sync: WriteSync) -> Result<()> {
-        self.default.delete_with(key, sync)
-    }
-
-    /// See [`Keyspace::single_delete`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.default.single_delete(key)
-    }
-
-    /// See [`Keyspace::merge`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.default.merge(key, operand)
-    }
-
-    /// See [`Keyspace::merge_with_ttl`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn merge_with_ttl(
-        &self,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-        ttl: Duration,
-    ) -> Result<()> {
-        self.default.merge_with_ttl(key, operand, ttl)
-    }
-
-    /// See [`Keyspace::delete_range`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
-        self.default.delete_range(from, to)
-    }
-
-    /// See [`Keyspace::ingest`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn ingest(&self) -> Result<Ingest> {
-        self.default.ingest()
-    }
-
-    /// See [`Keyspace::iter`].
-    pub fn iter(&self) -> Iter {
-        self.default.iter()
-    }
-
-    /// See [`Keyspace::range`].
-    pub fn range(&self, range: impl KeyRange) -> Iter {
-        self.default.range(range)
-    }
-
-    /// See [`Keyspace::prefix`].
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        self.default.prefix(prefix)
-    }
-
-    /// See [`Keyspace::cursor`].
-    pub fn cursor(&self, options: ReadOptions) -> Cursor {
-        self.default.cursor(options)
-    }
-
-    // ---- the database as a whole
-
-    /// Gives every keyspace another policy: see [`Keyspace::set_policy`].
-    /// Keyspaces that are made afterwards have it too.
+    /// Gives all keyspaces another policy: see [`Keyspace::set_policy`], which gives one to a
+    /// single keyspace. Keyspaces that are made afterwards have it too.
     ///
     /// # Errors
     /// As there.
@@ -454,7 +284,8 @@ impl Db {
         Snapshot::take(&self.default.database)
     }
 
-    /// The default keyspace.
+    /// A handle of the default keyspace, which is as durable as this one ([`Db::synced`]). Where a
+    /// `&Keyspace` will do, `&db` is one.
     pub fn default_keyspace(&self) -> Keyspace {
         self.default.clone()
     }
@@ -567,7 +398,8 @@ impl Db {
         self.database().pipeline.segments.sync()
     }
 
-    /// Writes the memtables of all keyspaces to tables.
+    /// Writes the memtables of all keyspaces to tables, and waits until that is done.
+    /// [`Keyspace::flush`] does so for one.
     ///
     /// # Errors
     /// As [`Keyspace::flush`].
@@ -575,7 +407,8 @@ impl Db {
         self.database().pipeline.flush_all()
     }
 
-    /// Compacts all keyspaces: see [`Keyspace::compact_range`].
+    /// Compacts all keyspaces: see [`Keyspace::compact_range`], which compacts one, as
+    /// [`Keyspace::compact`] does.
     ///
     /// # Errors
     /// As there.
@@ -738,6 +571,16 @@ impl Db {
     /// as safe as their own calls said.
     pub fn close(&self) -> Result<()> {
         self.default.database.close()
+    }
+}
+
+/// The default keyspace.
+impl Deref for Db {
+    type Target = Keyspace;
+
+    #[inline]
+    fn deref(&self) -> &Keyspace {
+        &self.default
     }
 }
 

@@ -648,7 +648,7 @@ impl Keyspace {
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = windrow::Db::open(dir.path()).unwrap();
-    /// let mut ingest = db.default_keyspace().ingest()?;
+    /// let mut ingest = db.ingest()?;
     /// for n in 0..1000 {
     ///     ingest.put(format!("key{n:04}"), "value")?;
     /// }

@@ -39,12 +39,12 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Db`], [`Keyspace`] | opening, closing; reading and writing one key; the calls that read and write in one step ([`Keyspace::update`], [`Keyspace::compare_exchange`], [`Keyspace::pop_first`] and others) |
+//! | [`Db`], [`Keyspace`] | opening, closing; reading and writing one key, in a keyspace or in the default one, to which a `Db` derefs; the calls that read and write in one step ([`Keyspace::update`], [`Keyspace::compare_exchange`], [`Keyspace::pop_first`] and others) |
 //! | [`Batch`], [`WriteSync`] | many operations, in any keyspaces, all or none; how durable a write is when it returns |
 //! | [`Db::transact`], [`Transaction`], [`TransactionOptions`] | serialisable transactions, optimistic or with locks; [`Db::write_if`] with [`Conditions`] does without |
 //! | [`Snapshot`], [`Iter`], [`Cursor`] | one moment of all keyspaces; ranges and prefixes from both ends |
 //! | [`Follower`] | reading a database that another process has open |
-//! | [`Db::ingest`], [`Ingest`] | sorted data straight into tables |
+//! | [`Keyspace::ingest`], [`Ingest`] | sorted data straight into tables |
 //! | [`MergeOperator`], [`CompactionFilter`], [`Comparator`] | code of yours in reads and merges; [`Components`] registers it |
 //! | [`Options`], [`settings`], [`KeyspaceOptions`] | `memory_bytes`, `preset` and the rest; the options of one keyspace, such as a TTL |
 //! | [`Db::checkpoint`], [`Db::verify`], [`repair`], [`Db::resume`] | copies, checks, and recovery from a failure |

@@ -12,10 +12,9 @@ use windrow_read::read::scan_options::ScanOptions;
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let db = windrow::Db::open(dir.path()).unwrap();
 /// use windrow::ReadOptions;
-/// let all = db.default_keyspace();
 /// // One pass over everything, which leaves the block cache to others.
 /// let once = ReadOptions { fill_cache: false, ..ReadOptions::default() };
-/// for item in all.iter_with(once) {
+/// for item in db.iter_with(once) {
 ///     let (key, value) = item?;
 ///     println!("{key:?} {value:?}");
 /// }

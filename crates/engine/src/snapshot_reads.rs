@@ -20,7 +20,7 @@ impl Snapshot {
     /// The value of `key` in the default keyspace.
     ///
     /// # Errors
-    /// As [`crate::Db::get`]; `Closed` only if it was taken after a close.
+    /// As [`Keyspace::get`]; `Closed` only if it was taken after a close.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.default_keyspace()?.get_at(self, key)
     }

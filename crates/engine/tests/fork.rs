@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windrow::env::{Buffer, Env};
-use windrow::{Batch, Db, Error, ErrorKind, Options, ReadOptions, WriteSync, inspect};
+use windrow::{Batch, Conditions, Db, Error, ErrorKind, Options, ReadOptions, WriteSync, inspect};
 use windrow_env::testing::{ForkedChild, in_child, without_locks};
 
 /// Options that merge soon and cache little: reads go to the files.
@@ -84,6 +84,23 @@ fn refuses_all(db: &Db) -> bool {
         db.keyspace("new").map(|_| ()),
         db.open_keyspace("new").map(|_| ()),
         db.drop_keyspace("other"),
+        db.contains_key("a").map(|_| ()),
+        db.ttl("a").map(|_| ()),
+        db.first().map(|_| ()),
+        db.count(..).map(|_| ()),
+        db.approximate_len().map(|_| ()),
+        db.iter_at(&snapshot).next().unwrap().map(|_| ()),
+        db.update("a", |_| None).map(|_| ()),
+        db.put_if_absent("a", "child's").map(|_| ()),
+        db.compare_exchange("a", None, Some(b"child's")).map(|_| ()),
+        db.pop_first().map(|_| ()),
+        db.clear(),
+        db.ingest().map(|_| ()),
+        db.configure(db.settings()),
+        db.compact_range("a"..),
+        db.transact(|tx| tx.put(db, "a", "child's")),
+        db.write_if(&mut batch, &Conditions::new().absent(db, "a"), WriteSync::Yes).map(|_| ()),
+        db.write(&mut batch, WriteSync::Yes).map(|_| ()),
         db.write(batch, WriteSync::Yes).map(|_| ()),
         db.write(Batch::new(), WriteSync::Yes).map(|_| ()),
         keyspace.approximate_bytes("a", "z").map(|_| ()),
@@ -96,8 +113,8 @@ fn refuses_all(db: &Db) -> bool {
     ];
     let keys: Vec<String> = (0..200).map(key).collect();
     // These give the state in memory.
-    let _ = (db.keyspaces(), db.keyspaces_left_out());
-    let _ = (inspect::trees(db), inspect::table_searches(db));
+    let _ =
+        (inspect::trees(db), inspect::table_searches(db), db.keyspaces(), db.keyspaces_left_out());
     let _ = (keyspace.policy(), keyspace.name().len(), format!("{db:?}"));
     for (number, result) in asked.iter().enumerate() {
         assert!(is_refused(result), "call {number}: {result:?}");

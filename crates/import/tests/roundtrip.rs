@@ -16,7 +16,7 @@ fn exported(dir: &Path, count: u32) -> Option<()> {
         db.put(n.to_be_bytes(), format!("value {n}")).unwrap();
     }
     db.put([], "of the empty key").unwrap();
-    match export(&db.default_keyspace(), Kind::LevelDb, &dir.join("theirs"), &mut go_on) {
+    match export(&db, Kind::LevelDb, &dir.join("theirs"), &mut go_on) {
         Ok(pairs) => assert_eq!(pairs, u64::from(count) + 1),
         Err(error) if error.kind() == ErrorKind::NotSupported => {
             assert!(error.to_string().contains("libleveldb1d"), "{error}");
@@ -24,7 +24,7 @@ fn exported(dir: &Path, count: u32) -> Option<()> {
         }
         Err(error) => panic!("{error}"),
     }
-    let again = export(&db.default_keyspace(), Kind::LevelDb, &dir.join("theirs"), &mut go_on);
+    let again = export(&db, Kind::LevelDb, &dir.join("theirs"), &mut go_on);
     assert!(again.unwrap_err().to_string().contains("not empty"), "one that exists is left alone");
     Some(())
 }
@@ -104,8 +104,7 @@ fn nothing_is_touched_in_a_directory_of_another_program() {
     let db = Db::open(at("ours")).unwrap();
     for name in ["notes", "rocks", "ours"] {
         let before = contents(&at(name));
-        let error =
-            export(&db.default_keyspace(), Kind::LevelDb, &at(name), &mut go_on).unwrap_err();
+        let error = export(&db, Kind::LevelDb, &at(name), &mut go_on).unwrap_err();
         assert!(error.to_string().contains("not empty"), "{error}");
         assert_eq!(contents(&at(name)), before, "{name}");
     }

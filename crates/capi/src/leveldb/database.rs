@@ -97,7 +97,7 @@ pub extern "C" fn leveldb_get(
 ) -> *mut c_char {
     put_out(vallen, 0);
     let value = saving(errptr, || match leveldb_readoptions_t::snapshot(options) {
-        Some(snapshot) => given(db)?.default_keyspace().get_at(snapshot, bytes(key, keylen)?),
+        Some(snapshot) => given(db)?.get_at(snapshot, bytes(key, keylen)?),
         None => given(db)?.get(bytes(key, keylen)?),
     });
     let Some(value) = value.flatten() else { return std::ptr::null_mut() };
@@ -184,7 +184,7 @@ pub extern "C" fn leveldb_approximate_sizes(
 ) {
     let count = usize::try_from(num_ranges).unwrap_or(0);
     let _ = contained(|| {
-        let keyspace = given(db)?.default_keyspace();
+        let db = given(db)?;
         let starts = array(range_start_key, count, "keys")?;
         let start_lens = array(range_start_key_len, count, "lengths")?;
         let limits = array(range_limit_key, count, "keys")?;
@@ -192,7 +192,7 @@ pub extern "C" fn leveldb_approximate_sizes(
         for at in 0..count {
             let (start, limit) =
                 (bytes(starts[at], start_lens[at])?, bytes(limits[at], limit_lens[at])?);
-            let size = keyspace.approximate_bytes(start, limit).unwrap_or(0);
+            let size = db.approximate_bytes(start, limit).unwrap_or(0);
             if !sizes.is_null() {
                 put_out(sizes.wrapping_add(at), size);
             }
@@ -216,7 +216,7 @@ pub extern "C" fn leveldb_compact_range(
             false => bytes(key, len).map(Bound::Included),
         };
         let range = (bound(start_key, start_key_len)?, bound(limit_key, limit_key_len)?);
-        given(db)?.default_keyspace().compact_range(range)
+        given(db)?.compact_range(range)
     });
 }
 

@@ -1,5 +1,5 @@
 //! Running work in a transaction until it commits, and the operations of a database that use
-//! transactions.
+//! transactions. Those of one keyspace are in `conditional_writes.rs`.
 //!
 //! Owns: the loop, and these operations of [`Db`]. Never does: the steps of a transaction.
 
@@ -7,11 +7,9 @@ use super::conditional_writes::{Conditions, write_if};
 use super::retry::retry;
 use super::{Transaction, TransactionOptions};
 use crate::db::Db;
-use crate::key_range::KeyRange;
 use std::borrow::BorrowMut;
 use windrow_base::{Error, ErrorKind, Result, SeqNo};
 use windrow_read::options::WriteSync;
-use windrow_read::slice::Slice;
 use windrow_recover::handle::Handle;
 use windrow_store::write::batch::Batch;
 
@@ -39,7 +37,7 @@ fn transact<T, E: From<Error>>(
 impl Db {
     /// The options of transactions where the caller gives none.
     fn options(&self) -> TransactionOptions {
-        TransactionOptions { sync: self.default_ref().sync, ..TransactionOptions::default() }
+        TransactionOptions { sync: self.sync, ..TransactionOptions::default() }
     }
 
     /// Begins a transaction over all keyspaces.
@@ -135,98 +133,5 @@ impl Db {
         sync: WriteSync,
     ) -> Result<Option<SeqNo>> {
         write_if(self.handle(), batch.borrow_mut(), conditions, sync)
-    }
-
-    /// As [`crate::Keyspace::compare_exchange`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::compare_exchange`].
-    pub fn compare_exchange(
-        &self,
-        key: impl AsRef<[u8]>,
-        old: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<Result<(), Option<Slice>>> {
-        self.default_ref().compare_exchange(key, old, new)
-    }
-
-    /// As [`crate::Keyspace::update`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::update`].
-    pub fn update(
-        &self,
-        key: impl AsRef<[u8]>,
-        change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
-    ) -> Result<Option<Slice>> {
-        self.default_ref().update(key, change)
-    }
-
-    /// As [`crate::Keyspace::put_if_absent`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::put_if_absent`].
-    pub fn put_if_absent(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-    ) -> Result<Option<Slice>> {
-        self.default_ref().put_if_absent(key, value)
-    }
-
-    /// As [`crate::Keyspace::replace`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::replace`].
-    pub fn replace(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.default_ref().replace(key, value)
-    }
-
-    /// As [`crate::Keyspace::remove`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::remove`].
-    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.default_ref().remove(key)
-    }
-
-    /// As [`crate::Keyspace::pop_first`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::pop_first`].
-    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
-        self.default_ref().pop_first()
-    }
-
-    /// As [`crate::Keyspace::pop_last`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::pop_last`].
-    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
-        self.default_ref().pop_last()
-    }
-
-    /// As [`crate::Keyspace::clear`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::clear`].
-    pub fn clear(&self) -> Result<()> {
-        self.default_ref().clear()
-    }
-
-    /// As [`crate::Keyspace::clear_range`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::clear_range`].
-    pub fn clear_range(&self, range: impl KeyRange) -> Result<()> {
-        self.default_ref().clear_range(range)
-    }
-
-    /// As [`crate::Keyspace::clear_prefix`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Keyspace::clear_prefix`].
-    pub fn clear_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        self.default_ref().clear_prefix(prefix)
     }
 }

@@ -213,7 +213,7 @@ fn each_entry_is_popped_once() {
                 })
             })
             .collect();
-        let poppers: Vec<_> = [Db::pop_first, Db::pop_last]
+        let poppers: Vec<_> = [Keyspace::pop_first, Keyspace::pop_last]
             .map(|pop| {
                 let db = &db;
                 scope.spawn(move || {
@@ -296,7 +296,7 @@ fn deleted_keys_count_as_little_before_a_flush_as_after_it() {
         assert_eq!(db.approximate_len().unwrap(), 0);
     }
     db.put("a", "1").unwrap();
-    db.default_keyspace().single_delete("a").unwrap();
+    db.single_delete("a").unwrap();
     assert_eq!((db.approximate_len().unwrap(), db.count(..).unwrap()), (0, 0));
 }
 
@@ -415,4 +415,40 @@ fn what_a_synced_handle_writes_is_on_the_device() {
     for (number, other) in others.iter().enumerate() {
         assert_eq!(syncs(other), 0, "other {number}");
     }
+}
+
+/// A database derefs to its default keyspace. Its own methods act on all keyspaces, and those of the
+/// keyspace on that alone.
+#[test]
+fn a_database_acts_on_all_keyspaces_and_derefs_to_the_default_one() {
+    let (db, _handles) = open();
+    let other = db.keyspace("other").unwrap();
+    // Entries in memtables and in tables, of each keyspace.
+    let entries = || {
+        let at_rest = db.at_rest().unwrap();
+        let entries = at_rest.iter().map(|of| (of.memtable_entries, of.tables().entries));
+        entries.collect::<Vec<_>>()
+    };
+    assert_eq!((db.name(), db.id()), ("default", db.default_keyspace().id()));
+
+    db.put("a", "1").unwrap();
+    other.put("a", "1").unwrap();
+    assert_eq!(entries(), [(1, 0), (1, 0)]);
+    Keyspace::flush(&db).unwrap();
+    assert_eq!(entries(), [(0, 1), (1, 0)]);
+    db.flush().unwrap();
+    assert_eq!(entries(), [(0, 1), (0, 1)]);
+
+    db.clear().unwrap();
+    assert_eq!((db.is_empty().unwrap(), other.is_empty().unwrap()), (true, false));
+    db.compact_range(..).unwrap();
+    assert_eq!(entries(), [(0, 0), (0, 1)]);
+    other.clear().unwrap();
+    db.compact().unwrap();
+    assert_eq!(entries(), [(0, 0), (0, 0)]);
+
+    db.set_policy("leveled").unwrap();
+    assert_eq!(db.policy(), other.policy());
+    Keyspace::set_policy(&db, "windrow").unwrap();
+    assert_ne!(db.policy(), other.policy());
 }

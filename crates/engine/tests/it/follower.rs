@@ -445,7 +445,7 @@ fn nothing_is_shown_without_what_the_manifest_says_before_it() {
         between_manifest_and_log(&handles, move || {
             match case {
                 0 => ingest(&space, "c"),
-                1 => ingest(&goes_on.default_keyspace(), "c"),
+                1 => ingest(&goes_on, "c"),
                 2 => goes_on.drop_keyspace("space").unwrap(),
                 _ => _ = goes_on.keyspace("another").unwrap(),
             }

@@ -25,21 +25,22 @@ fn is_open(handles: &Handles) -> bool {
 /// The database is open until the last handle of any kind is dropped, and not after.
 #[test]
 fn the_last_handle_of_any_kind_closes() {
-    for kind in 0..5 {
+    for kind in 0..6 {
         let (_, handles) = env(1);
         let db = Db::open_with(DIR, options(&handles)).unwrap();
         let other = db.keyspace("other").unwrap();
         other.put("a", "1").unwrap();
         db.put("b", "2").unwrap();
-        let mut kept: [Option<Box<dyn FnOnce()>>; 5] = [const { None }; 5];
+        let mut kept: [Option<Box<dyn FnOnce()>>; 6] = [const { None }; 6];
         let (snapshot, mut iter, mut cursor) =
             (db.snapshot(), other.iter(), other.cursor(ReadOptions::default()));
-        let (clone, keyspace) = (db.clone(), other.clone());
+        let (clone, default, keyspace) = (db.clone(), db.default_keyspace(), other.clone());
         kept[0] = Some(Box::new(move || clone.put("c", "3").unwrap()));
         kept[1] = Some(Box::new(move || keyspace.put("c", "3").unwrap()));
         kept[2] = Some(Box::new(move || assert!(snapshot.get("b").unwrap().is_some())));
         kept[3] = Some(Box::new(move || assert!(iter.next().unwrap().is_ok())));
         kept[4] = Some(Box::new(move || assert!(cursor.refresh().is_ok())));
+        kept[5] = Some(Box::new(move || default.put("c", "3").unwrap()));
         let last = kept[kind].take().unwrap();
         drop((db, other, kept));
         assert!(is_open(&handles), "{kind}: closed too soon");

@@ -99,7 +99,7 @@ fn operands_stay_as_they_are_until_their_operator_is_back() {
         let writes = !options.read_only;
         let db = Db::open_with(dir.path(), options).unwrap();
         let space = db.open_keyspace("sets").unwrap().expect("it is there");
-        assert_eq!(text(&db.default_keyspace(), "other").as_deref(), Some("1"));
+        assert_eq!(text(&db, "other").as_deref(), Some("1"));
         assert_eq!(text(&space, "plain").as_deref(), Some("value"));
         let error = space.get("based").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
@@ -231,7 +231,7 @@ fn a_default_keyspace_of_an_unknown_order_keeps_nobody_from_the_others() {
             db.cursor(windrow::ReadOptions::default()).seek_first().unwrap_err(),
             snapshot.get("1").unwrap_err(),
             snapshot.iter().next().expect("an error").unwrap_err(),
-            db.default_keyspace().get_at(&snapshot, "1").unwrap_err(),
+            db.get_at(&snapshot, "1").unwrap_err(),
             db.open_keyspace("default").unwrap_err(),
             db.transaction().unwrap().get(db, "1").unwrap_err(),
         ];
@@ -243,7 +243,7 @@ fn a_default_keyspace_of_an_unknown_order_keeps_nobody_from_the_others() {
         }
         assert_eq!(users.get_at(&snapshot, "7").unwrap().as_deref(), Some(&b"2"[..]));
         assert!(db.verify().unwrap().is_ok());
-        assert!(windrow::inspect::trees(&db).iter().all(|(name, _)| name == "users"));
+        assert!(windrow::inspect::trees(db).iter().all(|(name, _)| name == "users"));
         assert_eq!(db.stats().keyspaces.len(), 1);
         assert_eq!(db.put("1", "2").unwrap_err().kind(), ErrorKind::ReadOnly);
     };

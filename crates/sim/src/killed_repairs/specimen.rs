@@ -229,8 +229,7 @@ pub(super) fn made() -> Result<Handles, String> {
         keyspace.put("last", "1").and_then(|()| keyspace.delete_range("k20", "k22"))?;
         if keyspace.name() == "plain" { Ok(()) } else { keyspace.merge("c01", one) }
     };
-    let default = &db.default_keyspace();
-    [default, &sums, &plain].into_iter().try_for_each(last).map_err(text)?;
+    [&*db, &sums, &plain].into_iter().try_for_each(last).map_err(text)?;
     db.put_with("end", "", WriteSync::Yes).map_err(text)?;
     drop((sums, plain));
     kill(&handles, db);

@@ -200,7 +200,7 @@ fn read(task: &Task, board: &Board) -> Result<(), String> {
     loop {
         board.set(REFRESHES_AT + 8 * (task.number % 100), refreshes)?;
         let db = follower.db();
-        let n = number_in(&db.default_keyspace())?;
+        let n = number_in(&db)?;
         if n < acknowledged || n < seen {
             return Err(format!(
                 "{n} is seen; {acknowledged} was acknowledged, {seen} seen before"

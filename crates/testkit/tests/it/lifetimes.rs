@@ -46,7 +46,7 @@ fn a_snapshot_of_another_open_database_is_refused() {
     db.put("b", "2").expect("put");
     let earlier = db.snapshot();
     drop(db.clone());
-    read_snapshot(&db.default_keyspace(), &earlier);
+    read_snapshot(&db, &earlier);
     db.close().expect("close");
     world.process_died();
     let db = open(&world);
