@@ -66,6 +66,10 @@ impl BackupDirectory {
     /// The errors of that call.
     pub fn open_in(env: &Env, dir: &Path) -> Result<BackupDirectory> {
         let dir = env.fs.absolute(dir)?;
+        if env.fs.exists(&dir)? {
+            // Says of a file that it is no directory, which `create_dir` does not.
+            enter(env, &dir)?;
+        }
         // Also where they exist: a process that was killed may have made names that are not durable.
         env.fs.create_dir(&dir)?;
         let (env, dir) = enter(env, &dir)?;
