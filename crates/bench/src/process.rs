@@ -84,6 +84,16 @@ pub(crate) fn disk_bytes(dir: &Path) -> u64 {
     entries.flatten().map(bytes).sum()
 }
 
+/// Returns the number of files below a directory that this process has open (`None` where `/proc`
+/// is missing). A removed file counts for as long as it is open.
+pub(crate) fn open_files(dir: &Path) -> Option<usize> {
+    let dir = std::fs::canonicalize(dir).ok()?;
+    let names = std::fs::read_dir("/proc/self/fd").ok()?.flatten();
+    // A descriptor may be closed before its name is read, that of this listing for one.
+    let files = names.filter_map(|name| std::fs::read_link(name.path()).ok());
+    Some(files.filter(|file| *file != dir && file.starts_with(&dir)).count())
+}
+
 /// Returns bytes as MiB.
 pub(crate) fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
@@ -105,5 +115,29 @@ impl Stopwatch {
         let lap = now - self.0;
         self.0 = now;
         lap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_files_are_those_of_one_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        let below = dir.path().join("below");
+        std::fs::create_dir(&below).unwrap();
+        let open = |path: &Path| std::fs::File::create(path).unwrap();
+        let held = [open(&dir.path().join("a")), open(&below.join("b"))];
+        let elsewhere = open(&other.path().join("c"));
+        let removed = open(&dir.path().join("removed"));
+        std::fs::remove_file(dir.path().join("removed")).unwrap();
+        assert_eq!(open_files(dir.path()), Some(3));
+        drop((removed, elsewhere));
+        assert_eq!(open_files(dir.path()), Some(2));
+        drop(held);
+        assert_eq!(open_files(dir.path()), Some(0));
+        assert_eq!(open_files(&dir.path().join("none")), None);
     }
 }

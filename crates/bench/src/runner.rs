@@ -64,6 +64,7 @@ pub(crate) fn head(args: &RunArgs, engines: &[Engine], command: &[String]) -> Re
             direct_io: common.direct_io,
             phases: workload.measured(),
             shown: workload.shown.clone(),
+            shown_in: workload.shown_in(),
         }
     });
     let setup = &args.setup;

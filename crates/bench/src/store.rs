@@ -240,6 +240,9 @@ pub struct Tree {
     pub chain_levels: Option<u64>,
     /// Bits of filters per entry.
     pub filter_bits_per_key: Option<f64>,
+    /// Memory of open tables: their indexes and filters as far as they are in memory, and the bounds
+    /// of all tables.
+    pub open_tables_bytes: Option<u64>,
 }
 
 /// The abilities of a store beyond those that the trait requires.

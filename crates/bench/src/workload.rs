@@ -142,6 +142,9 @@ pub(crate) struct Phase {
     /// of the phases that run once may, so that another process opens the store.
     #[serde(default)]
     pub(crate) killed: bool,
+    /// Figures that its tables show, in place of the workload's `shown`.
+    #[serde(default)]
+    pub(crate) shown: Vec<String>,
     /// Run on a copy of the database that the phases that run once have made, with the other phases
     /// of this name, which follow each other.
     pub(crate) branch: Option<String>,
@@ -350,6 +353,12 @@ impl Workload {
     pub(crate) fn measured(&self) -> Vec<String> {
         let phases = self.phases.iter().filter(|phase| !phase.prepare);
         phases.map(|phase| phase.name.clone()).collect()
+    }
+
+    /// Returns the figures that phases name, by the names of these phases.
+    pub(crate) fn shown_in(&self) -> BTreeMap<String, Vec<String>> {
+        let named = self.phases.iter().filter(|phase| !phase.shown.is_empty());
+        named.map(|phase| (phase.name.clone(), phase.shown.clone())).collect()
     }
 
     /// Returns the number of phases that run once, before all rounds.

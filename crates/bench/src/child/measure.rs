@@ -158,6 +158,7 @@ pub(super) fn tree(tree: Tree, figures: &mut Figures) {
         ("chain_mib_p99", tree.chain_bytes.map(|(_, p99)| mib(p99))),
         ("chain_levels", count(tree.chain_levels)),
         ("filter_bits_per_key", tree.filter_bits_per_key),
+        ("open_tables_mib", tree.open_tables_bytes.map(mib)),
     ] {
         if let Some(value) = value {
             figures.insert(name.to_owned(), value);
@@ -171,6 +172,12 @@ pub(super) fn while_writing(seen: Sizes, live_bytes: f64, figures: &mut Figures)
     for (name, bytes) in [("", seen.mean()), ("_max", seen.most as f64)] {
         figures.insert(format!("space_while_writing{name}"), bytes / live_bytes);
     }
+}
+
+/// Sets the number of the database's files that are open.
+pub(super) fn open_files(dir: &Path, figures: &mut Figures) {
+    let count = process::open_files(dir).map(|count| count as f64);
+    figures.extend(count.map(|count| ("open_files".to_owned(), count)));
 }
 
 /// Sets the size of the database, and its share of `live_bytes` if that is known.

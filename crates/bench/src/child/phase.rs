@@ -130,6 +130,9 @@ impl Work<'_> {
         let live = state.inserted as f64 * self.data.record_bytes();
         measure::reads(&outcome.latencies, &mut figures);
         measure::tree(self.store.tree(), &mut figures);
+        if evictor.is_none() {
+            measure::open_files(&self.unit.dir, &mut figures);
+        }
         measure::size(&self.unit.dir, (!self.workload.may_miss()).then_some(live), &mut figures);
         if self.overwrites(state) {
             measure::while_writing(while_writing, live, &mut figures);

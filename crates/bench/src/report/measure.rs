@@ -5,7 +5,7 @@
 
 use super::results::{PhasePlace, Results};
 use super::spread::Spread;
-use crate::record::{Latency, PhaseLine};
+use crate::record::{Latency, PhaseLine, WorkloadLine};
 use std::collections::BTreeMap;
 
 /// The direction in which a value is better.
@@ -76,7 +76,7 @@ pub(crate) struct Measure {
 }
 
 /// (name in the lines, title, unit, which way is better)
-const KNOWN: [(&str, &str, &str, Better); 37] = [
+const KNOWN: [(&str, &str, &str, Better); 39] = [
     ("kops_per_s", "throughput", "kops/s", Better::More),
     ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
     ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
@@ -87,6 +87,8 @@ const KNOWN: [(&str, &str, &str, Better); 37] = [
     ("cpu_us_per_op", "CPU per op", "µs", Better::Less),
     ("cpu_s", "CPU", "s", Better::Less),
     ("peak_rss_mib", "peak memory", "MiB", Better::Less),
+    ("open_files", "open files", "", Better::Less),
+    ("open_tables_mib", "memory of open tables", "MiB", Better::Less),
     ("disk_mib", "size on disk", "MiB", Better::Less),
     ("disk_peak_mib", "most on disk", "MiB", Better::Less),
     ("open_ms", "time to open", "ms", Better::Less),
@@ -266,8 +268,10 @@ pub(crate) fn chiefs(run: &Results, place: PhasePlace<'_>) -> Vec<Measure> {
 /// Returns the costs among the measures, for the second table.
 pub(crate) fn costs(run: &Results, place: PhasePlace<'_>) -> Vec<Measure> {
     let chiefs = chiefs(run, place);
-    if !place.workload.shown.is_empty() {
-        let shown = place.workload.shown.iter().map(|name| Measure::named(name));
+    let WorkloadLine { shown, shown_in, .. } = place.workload;
+    let shown = shown_in.get(place.phase).unwrap_or(shown);
+    if !shown.is_empty() {
+        let shown = shown.iter().map(|name| Measure::named(name));
         return shown.filter(|m| m.is_told(run, place) && !chiefs.contains(m)).collect();
     }
     let tail =

@@ -100,6 +100,7 @@ impl Sample {
             memory_bytes: 192 << 20,
             direct_io: *name != "large-values",
             shown: Vec::new(),
+            shown_in: BTreeMap::new(),
             phases: phases.iter().map(|phase| phase.0.to_owned()).collect(),
         };
         Head {

@@ -217,6 +217,40 @@ fn names_from_outside_cannot_break_the_page() {
 }
 
 #[test]
+fn the_cases_of_a_file_are_the_columns_of_a_table() {
+    let mut lines = Sample { contenders: 1, rounds: 3, scale: 1.0 }.lines();
+    let renamed = |name: &str| match name {
+        "ycsb-a" => "both: one".to_owned(),
+        "large-values" => "both: two".to_owned(),
+        other => other.to_owned(),
+    };
+    for workload in &mut head_of(&mut lines).workloads {
+        workload.name = renamed(&workload.name);
+        let shown = ["kops_per_s", "disk_mib"].map(str::to_owned).to_vec();
+        workload.shown_in.insert("run".to_owned(), shown);
+    }
+    phases_of(&mut lines).for_each(|phase| phase.workload = renamed(&phase.workload));
+    let run = read_lines(&lines);
+    let markdown = markdown::markdown(&run);
+    let (_, table) = markdown.split_once("### both: windrow in all cases, medians\n").unwrap();
+    let median = |case: &str, phase: &str, figure: &str| {
+        let of = |p: &PhaseLine| p.workload == format!("both: {case}") && p.phase == phase;
+        let values = run.phases.iter().filter(|p| of(p)).map(|p| p.figures[figure]).collect();
+        number(Spread::of(values).unwrap().median)
+    };
+    let (one, two) = (median("one", "run", "disk_mib"), median("two", "run", "disk_mib"));
+    let load = median("one", "load", "kops_per_s");
+    assert!(table.contains("\n| phase | measure | one | two |\n|---|---|---:|---:|\n"), "{table}");
+    assert!(table.contains(&format!("\n| load | throughput, kops/s | {load} | - |\n")), "{table}");
+    assert!(table.contains(&format!("\n|  | size on disk, MiB | {one} | {two} |\n")), "{table}");
+    // The phase shows what it names, the other one the usual costs.
+    let costs = |what: &str| table.lines().filter(|row| row.contains(what)).count();
+    assert_eq!((costs("| write amplification"), costs("| size on disk")), (1, 1), "{table}");
+    // One case is no column.
+    assert_eq!(markdown.matches("in all cases").count(), 1);
+}
+
+#[test]
 fn tables_fit_the_terminal_and_name_every_contender() {
     for shape in SHAPES {
         let run = results_of(shape);

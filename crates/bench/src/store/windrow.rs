@@ -289,5 +289,6 @@ pub(crate) fn tree(db: &Db) -> Tree {
         chain_bytes: Some((stats.chains.bytes_p50, stats.chains.bytes_p99)),
         chain_levels: Some(stats.chains.length_max),
         filter_bits_per_key: Some(filter_bytes as f64 * 8.0 / entries.max(1) as f64),
+        open_tables_bytes: Some(stats.memory.tables_bytes),
     }
 }
