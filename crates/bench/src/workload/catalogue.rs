@@ -29,6 +29,7 @@ const FILES: &[(&str, &str)] = &[
 /// Files that need tens of gigabytes, or have contenders of their own, and run by their names only.
 const BY_NAME: &[(&str, &str)] = &[
     ("growth", include_str!("../../workloads/growth.toml")),
+    ("instance", include_str!("../../workloads/instance.toml")),
     ("ablation", include_str!("../../workloads/ablation.toml")),
     ("matrix", include_str!("../../workloads/matrix.toml")),
 ];
