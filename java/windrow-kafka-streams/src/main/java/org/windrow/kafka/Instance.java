@@ -3,11 +3,15 @@ package org.windrow.kafka;
 import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.windrow.Db;
@@ -24,14 +28,15 @@ import org.windrow.WindrowException;
  * budget of memory and one log, and a batch may be of several stores.
  *
  * <p>A store is a keyspace in it. Kafka removes the state of a task with its directory: when it is wiped, cleaned up,
- * or unused for long. So each store has a small file there that names its keyspace, and a keyspace without a file is
- * dropped.
+ * or unused for long. So each store has a small file there that names its keyspace. A keyspace without a file is
+ * dropped when the database is opened, and when a store comes that is new here: after a rebalance the tasks that have
+ * left do not take room until the program is started again.
  *
  * <p>Rejected: a database for each store, as with RocksDB. Each would have a budget, a log and threads of its own, with
  * no bound on their sum.
  *
- * <p>Owns: the open databases, the number of stores that use each, and the keyspace of each store. Never does: read or
- * write a store's entries.
+ * <p>Owns: the open databases, the stores that use each, the keyspace of each store, and the removal of a database that
+ * no store needs any more. Never does: read or write a store's entries.
  */
 final class Instance {
     /** The database in the directory of all tasks; {@link #MARKS} is the folder in each task's own directory. */
@@ -51,6 +56,8 @@ final class Instance {
     private final Keyspace undo;
     private final long bufferBytesMax;
     private int stores;
+    /** The names of the keyspaces of open stores. Guarded by itself, and held while keyspaces are made and dropped. */
+    private final Set<String> used = new HashSet<>();
 
     /** The bytes of uncommitted changes on the heap, of all stores. */
     final AtomicLong bufferBytes = new AtomicLong();
@@ -107,8 +114,11 @@ final class Instance {
         return stateDir.toPath().resolve(DATABASE);
     }
 
-    /** Releases it for one store; the last release closes it. */
-    void release() {
+    /** Releases it for one store, whose keyspace has this name (null: it got none); the last release closes it. */
+    void release(String keyspace) {
+        synchronized (used) {
+            used.remove(keyspace);
+        }
         synchronized (OPEN) {
             stores--;
             if (stores == 0) {
@@ -157,6 +167,14 @@ final class Instance {
     /** The keyspace that the file in the task's directory names, or a new one. */
     Place place(StateStoreContext context, String store) {
         Path mark = context.stateDir().toPath().toAbsolutePath().resolve(MARKS).resolve(store);
+        synchronized (used) {
+            Place place = place(mark, store);
+            used.add(place.name());
+            return place;
+        }
+    }
+
+    private Place place(Path mark, String store) {
         try {
             if (Files.exists(mark)) {
                 String name = Files.readString(mark);
@@ -165,6 +183,7 @@ final class Instance {
                     return new Place(name, keyspace, false);
                 }
             }
+            dropForgotten();
             String name = STORE_PREFIX + Long.toHexString(nextNumber());
             Keyspace keyspace = db.keyspace(name);
             // The entry first: a keyspace whose file is missing is dropped by the next open.
@@ -187,10 +206,10 @@ final class Instance {
         return ("mark\0" + name).getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Drops the keyspaces of stores whose directories are gone. */
+    /** Drops the keyspaces of stores whose directories are gone, but for those of open stores. */
     private void dropForgotten() {
         for (String name : db.keyspaces()) {
-            if (name.startsWith(STORE_PREFIX) && isForgotten(name)) {
+            if (name.startsWith(STORE_PREFIX) && !used.contains(name) && isForgotten(name)) {
                 db.dropKeyspace(name);
                 forget(name);
             }
@@ -219,6 +238,42 @@ final class Instance {
             for (Entry entry : scan) {
                 keyspace.delete(entry.key());
             }
+        }
+    }
+
+    /**
+     * Removes the database in the common directory of all tasks, and that directory if nothing is left in it. Does
+     * nothing while a store is open, or a task has state; returns whether there is no database any more.
+     */
+    static boolean cleanUp(Path tasks) {
+        Path path = tasks.toAbsolutePath().resolve(DATABASE);
+        // No store of this process opens it meanwhile. Another process that has it open holds its lock.
+        synchronized (OPEN) {
+            try {
+                if (OPEN.containsKey(path) || hasMarks(tasks)) {
+                    return false;
+                }
+                Db.destroy(path);
+                try {
+                    Files.deleteIfExists(tasks);
+                } catch (DirectoryNotEmptyException e) {
+                    // Kafka has files of its own there.
+                }
+                return !Files.exists(path);
+            } catch (IOException | WindrowException e) {
+                throw new ProcessorStateException("Error removing the database " + path + ": " + e.getMessage(), e);
+            }
+        }
+    }
+
+    /** Whether the directory of any task has a file that names a keyspace. */
+    private static boolean hasMarks(Path tasks) throws IOException {
+        if (!Files.isDirectory(tasks)) {
+            return false;
+        }
+        // The same places as those of a task's directory in acquire().
+        try (Stream<Path> marks = Files.find(tasks, 3, (file, facts) -> file.endsWith(MARKS) && facts.isDirectory())) {
+            return marks.findAny().isPresent();
         }
     }
 

@@ -84,8 +84,10 @@ final class Table {
      */
     static Table open(StateStoreContext context, String store, boolean transactional) {
         Instance instance = Instance.acquire(context);
+        String keyspace = null;
         try {
             Instance.Place place = instance.place(context, store);
+            keyspace = place.name();
             Table table = new Table(store, instance, place);
             if (place.isNew() && transactional) {
                 // An empty table is sound: Kafka need not wipe it because it has no offset.
@@ -96,7 +98,7 @@ final class Table {
             table.readOffsets();
             return table;
         } catch (RuntimeException e) {
-            instance.release();
+            instance.release(keyspace);
             throw e;
         }
     }
@@ -443,6 +445,6 @@ final class Table {
             buffer = new Buffer(false);
             keyspace.close();
         }
-        instance.release();
+        instance.release(keyspaceName());
     }
 }

@@ -1,9 +1,12 @@
 package org.windrow.kafka;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.Properties;
 import java.util.function.Supplier;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
@@ -24,6 +27,22 @@ public final class WindrowStores {
     private static final long SEGMENT_MIN_MS = 60_000;
 
     private WindrowStores() {}
+
+    /**
+     * Removes the database of a program's stores if no task has state any more: for after
+     * {@code KafkaStreams.cleanUp()}, which removes the directories of tasks and calls no store. Without this call the
+     * database stays as it is until the program is started again.
+     *
+     * @param configs those of the program: the application's id, and the state directory if it is not the default
+     * @return whether there is no database any more; false if a store is open, or a task has state
+     */
+    public static boolean cleanUp(Properties configs) {
+        Object application = configs.get(StreamsConfig.APPLICATION_ID_CONFIG);
+        Objects.requireNonNull(application, StreamsConfig.APPLICATION_ID_CONFIG + " is not set");
+        Object states = configs.getOrDefault(StreamsConfig.STATE_DIR_CONFIG,
+                StreamsConfig.configDef().defaultValues().get(StreamsConfig.STATE_DIR_CONFIG));
+        return Instance.cleanUp(Path.of(states.toString(), application.toString()));
+    }
 
     /** The common part of the suppliers. */
     private static class Named<T> {

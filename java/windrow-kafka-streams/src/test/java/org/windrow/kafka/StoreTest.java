@@ -33,6 +33,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.serialization.UUIDSerializer;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
@@ -152,7 +153,7 @@ class StoreTest {
         put("a");
         store.commit(Map.of(FIRST, 1L));
         store.close();
-        org.apache.kafka.common.utils.Utils.delete(new File(dir, "windrow"));
+        Utils.delete(new File(dir, "windrow"));
         init();
         assertNull(get("a"));
         assertNull(store.committedOffset(FIRST));
@@ -414,6 +415,59 @@ class StoreTest {
         init();
         assertEquals("value of a", get("a"));
         assertNull(get("b"));
+    }
+
+    @Test
+    void tasksThatHaveGoneAreForgottenWhenANewOneComes() throws Exception {
+        Properties program = new Properties();
+        program.put(StreamsConfig.APPLICATION_ID_CONFIG, "program");
+        File tasks = new File(dir, "program");
+        List<WindrowKeyValueStore> stores = new ArrayList<>();
+        for (String task : List.of("0_0", "0_1", "0_2")) {
+            if (task.equals("0_2")) {
+                // The second task has left. The first one is at work, whatever happens to its directory.
+                stores.get(1).close();
+                Utils.delete(new File(tasks, "0_1"));
+                Utils.delete(new File(tasks, "0_0"));
+            }
+            InternalMockProcessorContext<?, ?> of = context(new File(tasks, task), program);
+            WindrowKeyValueStore store = new WindrowKeyValueStore(NAME, "scope");
+            store.init(of, store);
+            store.put(key("a"), bytes("of " + task));
+            store.commit(Map.of(FIRST, 1L));
+            stores.add(store);
+        }
+        List<String> keyspaces = stores.get(0).table.instance().db().keyspaces();
+        assertEquals(2, keyspaces.stream().filter(name -> name.startsWith("store/")).count(), keyspaces::toString);
+        assertEquals("of 0_0", text(stores.get(0).get(key("a"))));
+        assertEquals("of 0_2", text(stores.get(2).get(key("a"))));
+        stores.forEach(WindrowKeyValueStore::close);
+    }
+
+    @Test
+    void theDatabaseIsRemovedOnceNoTaskHasState() throws Exception {
+        Properties program = new Properties();
+        program.put(StreamsConfig.APPLICATION_ID_CONFIG, "program");
+        program.put(StreamsConfig.STATE_DIR_CONFIG, dir.getPath());
+        File tasks = new File(dir, "program");
+        context = context(new File(tasks, "0_0"), program);
+        init();
+        put("a");
+        store.commit(Map.of(FIRST, 1L));
+        assertFalse(WindrowStores.cleanUp(program), "a store is open");
+        store.close();
+        assertFalse(WindrowStores.cleanUp(program), "a task has state");
+        init();
+        assertEquals("value of a", get("a"));
+        store.close();
+        Utils.delete(new File(tasks, "0_0"));
+        // A file of Kafka's that its own cleanUp leaves.
+        Files.writeString(new File(tasks, ".lock").toPath(), "");
+        assertTrue(WindrowStores.cleanUp(program));
+        assertEquals(List.of(".lock"), List.of(tasks.list()));
+        assertTrue(new File(tasks, ".lock").delete());
+        assertTrue(WindrowStores.cleanUp(program), "there is none");
+        assertFalse(tasks.exists());
     }
 
     // ---- many changes

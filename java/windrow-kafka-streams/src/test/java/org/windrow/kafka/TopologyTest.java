@@ -1,6 +1,7 @@
 package org.windrow.kafka;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -107,8 +108,11 @@ class TopologyTest {
                 TestOutputTopic<String, Long> out =
                         driver.createOutputTopic("output", new StringDeserializer(), new LongDeserializer());
                 assertEquals(100L, out.readKeyValuesToMap().get("k7"));
+                assertFalse(WindrowStores.cleanUp(properties));
             }
         }
+        assertTrue(WindrowStores.cleanUp(properties));
+        assertFalse(new File(dir, "windrow/program/windrow.db").exists());
     }
 
     private List<KeyValue<Object, Object>> outputs(
