@@ -69,7 +69,7 @@ pub(crate) struct WorkloadLine {
     /// Figures that its tables show, in place of the usual costs.
     #[serde(default)]
     pub(crate) shown: Vec<String>,
-    /// The same of single phases, by their names.
+    /// Figures that the tables of single phases show, by the names of these phases.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) shown_in: BTreeMap<String, Vec<String>>,
 }

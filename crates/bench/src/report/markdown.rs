@@ -62,7 +62,7 @@ pub(crate) fn markdown(run: &Results) -> String {
     text
 }
 
-/// Returns the files of which several cases were run, with these.
+/// Returns the files with several cases that were run, and these cases.
 fn files_with_cases(run: &Results) -> Vec<(&str, Vec<&WorkloadLine>)> {
     let mut files: Vec<(&str, Vec<&WorkloadLine>)> = Vec::new();
     for workload in &run.workloads {
