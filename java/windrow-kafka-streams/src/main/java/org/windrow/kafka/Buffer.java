@@ -1,7 +1,9 @@
 package org.windrow.kafka;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -88,6 +90,15 @@ final class Buffer {
 
     Map<Bytes, byte[]> changes() {
         return changes;
+    }
+
+    /** All changes in order, whether it has one or not: a store that was restored keeps its hash map. */
+    List<Map.Entry<Bytes, byte[]>> sorted() {
+        List<Map.Entry<Bytes, byte[]>> sorted = new ArrayList<>(changes.entrySet());
+        if (!isOrdered()) {
+            sorted.sort(Map.Entry.comparingByKey(ORDER));
+        }
+        return sorted;
     }
 
     /** The changes from one key to before another (null: no bound), in order: it must have one. */

@@ -368,15 +368,17 @@ final class Table {
      */
     synchronized void restore(Map<TopicPartition, Long> restored, Position position) {
         check();
-        Buffer changes = orderedBuffer();
+        Buffer changes = buffer;
         if (changes.size() >= INGEST_MIN && rangeDeletes.isEmpty()) {
             try (Ingest ingest = keyspace.ingest()) {
-                changes.range(null, null).forEach((key, value) -> {
+                for (Map.Entry<Bytes, byte[]> change : changes.sorted()) {
+                    byte[] key = change.getKey().get();
+                    byte[] value = change.getValue();
                     if (value != Buffer.DELETED) {
-                        ingest.put(key.get(), value);
-                        bytesWritten.add(key.get().length + value.length);
+                        ingest.put(key, value);
+                        bytesWritten.add(key.length + value.length);
                     }
-                });
+                }
                 ingest.finish();
             } catch (ClosedException e) {
                 throw closed(e);
