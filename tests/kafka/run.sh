@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Kafka Streams on Windrow with a broker: a word count with exactly-once processing on two instances with a standby, one
 # of them killed again and again; local state wiped and restored; the same program on the built-in RocksDB
-# stores next to it, for throughput and restoring; and the memory of an instance with 100 stores.
+# stores next to it, for throughput and restoring; the memory of an instance with 100 stores; and 60 stores that are
+# restored at once.
 #
 # It needs a JDK of version 17 or newer, Maven, and Maven Central (200 MB for the broker). It builds everything, starts
-# the broker, and prints the verdict. Arguments name some of: exact restore speed memory. Sizes: RECORDS, ROUNDS.
+# the broker, and prints the verdict. Arguments name some of: exact restore speed memory many. Sizes: RECORDS, ROUNDS.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -18,7 +19,7 @@ mkdir -p "$work"
 started=()
 ended=()
 failed=0
-said() { printf '%s: %s\n' "$1" "$2"; }
+said() { printf '%s: %s\n' "$1" "${*:2}"; }
 missed() { failed=1; said MISSED "$1"; }
 at_end() {
     # Only what this script started, by number.
@@ -185,6 +186,32 @@ restore() {
     goal "restoring, $rounds rounds" "$(median <"$work/restore-windrow.txt")" "$(median <"$work/restore-rocksdb.txt")" 1.5
 }
 
+# ---- as many active tasks as one of fifty instances has of 1,000 partitions, with three stores each, restored at once
+many() {
+    trial make "$servers" topics=words-many partitions=20
+    trial fill "$servers" topic=words-many "records=$records" "words=$words" value=100
+    local on round
+    rm -f "$work"/many-*.txt
+    for on in windrow rocksdb; do
+        trial make "$servers" "topics=out-many-$on" partitions=20
+        trial measure "$servers" "app=many-$on" "dir=$work/state-many-$on" "stores-on=$on" stores=3 \
+            input=words-many "output=out-many-$on" "records=$records" >/dev/null
+    done
+    for round in $(seq "$rounds"); do
+        # Windrow twice: with default settings, and with four times the memory.
+        for how in windrow:windrow windrow:large rocksdb:rocksdb; do
+            on=${how%:*}
+            local more=()
+            [ "$how" = windrow:large ] && more=(windrow.memory.bytes=1GiB windrow.buffer.bytes=134217728)
+            rm -rf "$work/state-many-$on"
+            trial restore "$servers" "app=many-$on" "dir=$work/state-many-$on" "stores-on=$on" stores=3 "${more[@]}" \
+                input=words-many "output=out-many-$on" | tail -1 >>"$work/many-${how#*:}.txt"
+        done
+    done
+    said recorded "restoring 60 stores at once, $rounds rounds: $(median <"$work/many-windrow.txt") records/s; with 1 GiB and" \
+        "a buffer of 128 MiB $(median <"$work/many-large.txt"); RocksDB's $(median <"$work/many-rocksdb.txt")"
+}
+
 # ---- 100 stores: 25 of each of 4 partitions
 memory() {
     local n=$((records / 10)) on most=()
@@ -195,7 +222,7 @@ memory() {
         trial make "$servers" "topics=out-memory-$on"
         most+=("$(java -Xms1g -Xmx1g -XX:+AlwaysPreTouch -XX:+UseSerialGC -cp "$classpath" trial.Trial memory "$servers" \
             "app=memory-$on" "dir=$work/state-memory-$on" "stores-on=$on" input=words-memory "output=out-memory-$on" \
-            "records=$n" stores=25 memory=128MiB 2>>"$work/trial.err" | tail -1)")
+            "records=$n" stores=25 windrow.memory.bytes=128MiB 2>>"$work/trial.err" | tail -1)")
         rm -rf "$work/state-memory-$on"
     done
     local windrow=$((most[1] - most[0])) rocksdb=$((most[2] - most[0]))
@@ -206,7 +233,7 @@ memory() {
     fi
 }
 
-for step in "${@:-exact restore speed memory}"; do
+for step in "${@:-exact restore speed memory many}"; do
     for part in $step; do "$part"; done
 done
 [ "$failed" = 0 ] && said verdict "all of it holds" || { said verdict "not all of it holds"; exit 1; }

@@ -35,11 +35,11 @@ final class Topics {
         return properties;
     }
 
-    void make(String... names) throws Exception {
+    void make(int partitions, String... names) throws Exception {
         try (Admin admin = Admin.create(properties())) {
             List<NewTopic> topics = new ArrayList<>();
             for (String name : names) {
-                topics.add(new NewTopic(name, Trial.PARTITIONS, (short) 1));
+                topics.add(new NewTopic(name, partitions, (short) 1));
             }
             admin.createTopics(topics).all().get();
         }

@@ -5,8 +5,6 @@ import java.util.Map;
 
 /** The steps of the trial, one for each call: {@code make}, {@code fill}, {@code run}, {@code check}, and measurements. */
 public final class Trial {
-    static final int PARTITIONS = 4;
-
     private Trial() {}
 
     public static void main(String[] args) throws Exception {
@@ -17,21 +15,22 @@ public final class Trial {
         }
         Topics topics = new Topics(options.get("servers"));
         long records = Long.parseLong(options.getOrDefault("records", "0"));
+        int stores = Integer.parseInt(options.getOrDefault("stores", "1"));
         switch (args[0]) {
-            case "make" -> topics.make(options.get("topics").split(","));
+            case "make" -> topics.make(Integer.parseInt(options.getOrDefault("partitions", "4")),
+                    options.get("topics").split(","));
             case "fill" -> topics.fill(options.get("topic"), records, Long.parseLong(options.get("words")),
                     Integer.parseInt(options.getOrDefault("value", "1")),
                     Long.parseLong(options.getOrDefault("rate", "10000000")));
-            case "run" -> new WordCount(options, Integer.parseInt(options.getOrDefault("stores", "1"))).run();
+            case "run" -> new WordCount(options, stores).run();
             case "check" -> check(topics, options, records);
-            case "measure" -> System.out.printf("%.0f%n", new WordCount(options, 1).measure(records));
+            case "measure" -> System.out.printf("%.0f%n", new WordCount(options, stores).measure(records));
             case "restore" -> {
-                WordCount program = new WordCount(options, 1);
+                WordCount program = new WordCount(options, stores);
                 double rate = program.restore();
                 System.out.printf("%.0f records/s, %d records%n", rate, program.restoredRecords());
             }
-            case "memory" -> System.out.println(
-                    new WordCount(options, Integer.parseInt(options.get("stores"))).memory(records));
+            case "memory" -> System.out.println(new WordCount(options, stores).memory(records));
             default -> throw new IllegalArgumentException("no such step: " + args[0]);
         }
     }

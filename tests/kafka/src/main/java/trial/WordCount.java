@@ -51,9 +51,11 @@ final class WordCount {
             case "heap" -> BuiltInDslStoreSuppliers.InMemoryDslStoreSuppliers.class;
             default -> throw new IllegalArgumentException("no such stores: " + options.get("stores-on"));
         });
-        if (options.containsKey("memory")) {
-            properties.put("windrow.memory.bytes", options.get("memory"));
-        }
+        options.forEach((name, value) -> {
+            if (name.startsWith("windrow.")) {
+                properties.put(name, value);
+            }
+        });
         StreamsBuilder builder = new StreamsBuilder();
         var words = builder.stream(options.get("input"), Consumed.with(Serdes.String(), Serdes.ByteArray())).groupByKey();
         for (int n = 0; n < stores; n++) {
