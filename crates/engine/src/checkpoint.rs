@@ -13,7 +13,6 @@
 //! Owns: the order in which the files of a copy are made, and their removal after a failure.
 //! Never does: change the source, except by a flush, or remove a file that it did not make.
 
-use crate::log_copy::{Batches, LogCopy, TakePayload};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo};
@@ -25,6 +24,7 @@ use windrow_format::names;
 use windrow_read::events::Event;
 use windrow_read::read::view::ReadView;
 use windrow_recover::database::Database;
+use windrow_recover::log::log_copy::{Batches, LogCopy, TakePayload};
 use windrow_store::host::database_directory::enter;
 use windrow_store::host::workers::Kick;
 use windrow_store::manifest::log::{InForce, ManifestLog, set_current};
@@ -83,6 +83,7 @@ impl Followed<'_> {
             let (state, numbers) = self.closed();
             return (state, numbers, None);
         };
+        state.without_changes();
         let number_max = self.number_max();
         let numbers = Numbers { manifest: number_max, wal: number_max + 1 };
         state.wals.clear();
@@ -201,6 +202,7 @@ pub(crate) fn close_state(state: &mut ManifestState, number_max: FileNumber) -> 
     state.log_number = numbers.wal;
     state.log_first_seq = state.last_seq + 1;
     state.wals.clear();
+    state.without_changes();
     state.next_file = number_max + 2;
     numbers
 }

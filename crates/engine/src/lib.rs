@@ -74,7 +74,6 @@ mod follow;
 mod ingest;
 mod key_range;
 mod keyspace;
-mod log_copy;
 #[cfg(all(test, loom))]
 mod models;
 mod read_options;

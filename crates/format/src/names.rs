@@ -29,6 +29,8 @@ pub enum FileKind {
     Table,
     /// A segment of the write-ahead log.
     Wal,
+    /// A segment whose records are all in tables, kept for the feed of changes.
+    Changes,
     /// The log of edits of the tree.
     Manifest,
     /// The pointer to the manifest; its number is 0.
@@ -56,6 +58,11 @@ pub fn table(number: FileNumber) -> String {
 /// Name of a write-ahead log segment.
 pub fn wal(number: FileNumber) -> String {
     format!("{number:06}.wal")
+}
+
+/// Name of a segment that is kept for the feed of changes.
+pub fn changes(number: FileNumber) -> String {
+    format!("{number:06}.changes")
 }
 
 /// Name of a manifest.
@@ -102,6 +109,7 @@ pub fn parse(name: &str) -> Option<(FileKind, FileNumber)> {
     let kind = match extension {
         "sst" => FileKind::Table,
         "wal" => FileKind::Wal,
+        "changes" => FileKind::Changes,
         "tmp" => FileKind::Temp,
         _ => return None,
     };
@@ -125,6 +133,7 @@ mod tests {
         for n in [0, 1, 12, 999_999, 1_000_000, COUNTER_MAX] {
             assert_eq!(parse(&table(n)), Some((FileKind::Table, n)));
             assert_eq!(parse(&wal(n)), Some((FileKind::Wal, n)));
+            assert_eq!(parse(&changes(n)), Some((FileKind::Changes, n)));
             assert_eq!(parse(&manifest(n)), Some((FileKind::Manifest, n)));
             assert_eq!(parse(&temp(n)), Some((FileKind::Temp, n)));
             assert_eq!(parse(&repair(n)), Some((FileKind::Repair, n)));
@@ -147,6 +156,8 @@ mod tests {
             "000012",
             "000012.SST",
             "000012.sst.bak",
+            "12.changes",
+            "000012.change",
             "MANIFEST",
             "MANIFEST-",
             "MANIFEST-1",

@@ -36,6 +36,8 @@ pub const RECENT_WRITES: Rank = Rank::new(115, "the record of recent writes");
 /// Of each keyspace.
 pub const VIEW: Rank = Rank::new(120, "the view of a keyspace");
 pub const NAMES: Rank = Rank::new(130, "the names of keyspaces");
+/// By itself, or under the catalog.
+pub const KEPT_FILES: Rank = Rank::new(140, "the logs that are kept for the feed of changes");
 
 // Waits for writes, and for the device.
 pub const PUBLICATION: Rank = Rank::new(200, "the publication of writes");
@@ -78,3 +80,5 @@ pub const READER_LEASE: Rank = Rank::new(535, "the lease of a reader");
 pub const FOLLOWER_FAILURE: Rank = Rank::new(537, "what kept a follower from a refresh");
 pub const BACKGROUND_ERROR: Rank = Rank::new(540, "why writing is off");
 pub const PROGRESS: Rank = Rank::new(550, "the count of changes");
+/// Of each thread that waits.
+pub const FEED_BELL: Rank = Rank::new(560, "a wait for the next change");

@@ -56,6 +56,7 @@ pub fn close(database: &Database) -> Result<()> {
     }
     database.write_state.close();
     database.note_progress();
+    database.pipeline.queue().wake_listeners();
     if read_only { Ok(()) } else { closed }
 }
 
@@ -71,16 +72,21 @@ fn leave_clean(database: &Database, last_seq: u64) -> Result<()> {
     let wal = database.pipeline.segments.create_empty()?;
     let active = database.pipeline.queue().lock().wal.number;
     check_invariant!(R8, active < wal.number, "log {} comes after {active}", wal.number);
-    database.catalog.append(vec![
+    let mut catalog = database.catalog.lock_to_change()?;
+    let mut fields = database.pipeline.segments.log_end(catalog.state())?;
+    fields.extend([
         Field::LastSeq(last_seq),
         Field::TimeFloor(database.time_floor_ms.load(Ordering::Relaxed)),
         Field::LogBegin { number: wal.number, first_seq: last_seq + 1 },
         wal.added(),
         Field::NextFile(database.next_file.load(Ordering::Relaxed)),
         Field::CleanClose { wal: wal.number, bytes: EMPTY_BYTES },
-    ])?;
+    ]);
+    catalog.append(fields)?;
+    let kept = catalog.state().kept.clone();
+    drop(catalog);
     database.catalog.finish()?;
-    database.pipeline.segments.remove_all();
+    database.pipeline.segments.remove_all(&kept);
     Ok(())
 }
 

@@ -43,12 +43,13 @@ pub fn destroy(env: &Env, dir: &Path) -> Result<()> {
     // still recognised as a database, and can be destroyed again.
     let tables = listing.tables.iter().map(|&n| names::table(n));
     let wals = listing.wals.iter().map(|&n| names::wal(n));
+    let changes = listing.changes.iter().map(|&n| names::changes(n));
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
     let reserve = listing.reserve.then(|| names::RESERVE.to_owned());
     let temporary = listing.temporary.iter().map(|&n| names::temp(n));
     let repairs = listing.repairs.iter().map(|&n| names::repair(n));
     let readers = listing.readers.iter().map(|&place| names::reader(place));
-    let temporary = temporary.chain(repairs).chain(readers);
+    let temporary = changes.chain(temporary).chain(repairs).chain(readers);
     for name in tables.chain(wals).chain(temporary).chain(manifests).chain(reserve) {
         remove_ours(&env, &dir, &name)?;
     }

@@ -363,6 +363,18 @@ fn print_field(field: &Field, out: &mut Out<'_>) -> Result<()> {
         }
         Field::NextKeyspace(id) => out.line(format_args!("  next keyspace {id}")),
         Field::TimeFloor(ms) => out.line(format_args!("  expiry was judged at {ms} ms since 1970")),
+        Field::LogKept(number, kept) => out.line(format_args!(
+            "  write-ahead log {number} is kept for changes, uid {:016x}: sequence numbers {} to {}, \
+             {} bytes, since {} ms since 1970",
+            kept.uid, kept.first_seq, kept.last_seq, kept.bytes, kept.kept_ms
+        )),
+        Field::KeptBegin(number) => {
+            out.line(format_args!("  no log before {number} is kept for changes"))
+        }
+        Field::KeyspaceDropped(dropped) => out.line(format_args!(
+            "  keyspace {} was {:?}, dropped behind sequence number {}",
+            dropped.id, dropped.name, dropped.seq
+        )),
         Field::Settings(text) => {
             out.line(format_args!("  settings"))?;
             text.lines().try_for_each(|line| out.line(format_args!("    {line}")))

@@ -14,7 +14,7 @@ use windrow_read::events::Event;
 use windrow_read::options::{KeyspaceOptions, KeyspaceSettings};
 use windrow_store::catalog::LockedCatalog;
 use windrow_store::host::plan_sizes::plan_settings;
-use windrow_store::manifest::record::{DEFAULT_KEYSPACE, Field};
+use windrow_store::manifest::record::{DEFAULT_KEYSPACE, DroppedKeyspace, Field};
 use windrow_store::manifest::state::KeyspaceState;
 use windrow_store::tree::{Tree, dropped};
 use windrow_store::write::queue::QueueState;
@@ -171,10 +171,11 @@ impl Database {
         catalog: &mut LockedCatalog<'_>,
         mut fields: Vec<Field>,
     ) -> Result<()> {
-        fields.extend(self.pipeline.segments.log_begin(&[]));
+        fields.extend(self.pipeline.segments.log_begin(&[], catalog.state())?);
         catalog.append(fields)?;
         catalog.roll_if_wanted(&self.trees())?;
-        self.pipeline.segments.retire_below(catalog.state().log_number)?;
+        let state = catalog.state();
+        self.pipeline.segments.retire_below(state.log_number, &state.kept)?;
         Ok(())
     }
 
@@ -237,10 +238,15 @@ impl Database {
         if tree.is_dropped() {
             return Err(dropped(&tree.name));
         }
-        self.append_and_fold(&mut catalog, vec![Field::KeyspaceDrop(tree.id)])?;
+        let (held, seq) = self.pipeline.queue().hold_feed();
+        let dropped = DroppedKeyspace { id: tree.id, seq, name: tree.name.clone() };
+        let fields = vec![Field::KeyspaceDrop(tree.id), Field::KeyspaceDropped(dropped)];
+        self.append_and_fold(&mut catalog, fields)?;
+        drop(held);
         self.pipeline.cross_check_manifest()?;
         let (view, last_seq) = self.pipeline.drop_tree(&tree);
         drop(catalog);
+        self.pipeline.queue().wake_listeners();
         // A handle, snapshot or iterator may keep the memtables. Wait for writers that still write
         // to them, so that all of it counts. Where writing is off, there is no wait.
         let _ = self.pipeline.queue().wait_visible(last_seq, &self.write_state);

@@ -23,6 +23,7 @@ pub mod destroy;
 pub mod discovery;
 pub mod dump;
 pub mod handle;
+mod kept_changes;
 pub mod keyspace_changes;
 pub mod log;
 pub mod measure;

@@ -24,6 +24,7 @@
 
 use crate::database::Database;
 use crate::discovery::remains::remove_ours;
+use crate::kept_changes::{self, published_parts};
 use crate::open::undo::{OpenAttempt, resume_needs_bytes};
 use std::sync::Arc;
 use windrow_base::{
@@ -135,6 +136,8 @@ impl Resume<'_> {
         }
         self.database.jobs.finish_tables(unfinished)?;
         let mut catalog = self.database.catalog.lock();
+        let parts = published_parts(&self.database.pipeline.queue().lock(), last_seq);
+        state.kept = Arc::new(kept_changes::of_resume(self.database, &state, parts));
         let begun = self.database.catalog.begin(state, last_seq)?;
         catalog.adopt(begun);
         let manifest = catalog.log().map(|log| log.number);
@@ -218,6 +221,8 @@ impl Resume<'_> {
                 None => _ = self.database.env.fs.remove(&self.database.dir.join(name)),
             }
         }
+        self.database.pipeline.segments.kept.found(&state.kept);
+        self.database.pipeline.segments.kept.remove_others(&state.kept);
         self.database.pipeline.segments.wal_sync.retire_all();
         let left = self.database.pipeline.segments.bytes_in_memory();
         debug_invariant!(R3, left == 0, "{left} bytes count as in no table after a resume");

@@ -276,6 +276,11 @@ mutants! {
     188 BackupRecordCrc ["P28", "R6"] "the checksum of a backup's record is not compared";
     189 BackupUnpinned ["P28", "R7"] "tables may go while they are copied to a backup";
     190 BackupSourceUnchecked ["P28", "R6"] "what is copied to a backup is not checked";
+
+    // The feed of changes.
+    191 KeptUnsynced ["P29", "P29"] "a log is kept for the feed of changes and not synced";
+    192 DropUnfed ["P29", "P29"] "the drop of a keyspace is not in the feed of changes";
+    193 FeedUnwoken ["P29", "P29"] "a write wakes nobody who waits for a change";
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use super::names;
 use super::record::{Backup, Contents};
 use super::target::BackupTarget;
 use crate::checkpoint::{Copy, Numbers};
-use crate::log_copy::LogCopy;
 use std::io::Write;
 use std::path::Path;
 use windrow_base::Result;
 use windrow_env::Env;
 use windrow_env::fs::WriteFile;
 use windrow_format::names as files;
+use windrow_recover::log::log_copy::LogCopy;
 use windrow_store::manifest::record::{Field, ManifestRecord};
 use windrow_store::write::segments::EMPTY_BYTES;
 

@@ -9,7 +9,8 @@ use windrow_base::FileNumber;
 fn a_log_that_a_memtable_needs_stays() {
     let db = Db::in_memory().0;
     db.put("a", "b").unwrap();
-    let error = db.database().pipeline.segments.retire_below(FileNumber::MAX).unwrap_err();
+    let segments = &db.database().pipeline.segments;
+    let error = segments.retire_below(FileNumber::MAX, &Default::default()).unwrap_err();
     assert!(error.message().contains("(R7): logs before"), "{error}");
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"b"[..]));
 }
@@ -24,7 +25,7 @@ fn an_ingestion_says_nothing_of_a_log_that_the_manifest_let_go() {
     assert!(segments.rotate(&mut segments.queue.lock()));
     segments.sync().unwrap();
     let mut catalog = db.database().catalog.lock_to_change().unwrap();
-    let fields = segments.log_begin(&[]);
+    let fields = segments.log_begin(&[], catalog.state()).unwrap();
     catalog.append(fields).unwrap();
     let (begin, oldest) = (catalog.state().log_number, segments.in_use()[0].number);
     assert!(oldest < begin, "log {oldest} is in use, and the manifest begins with {begin}");

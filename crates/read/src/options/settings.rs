@@ -380,6 +380,16 @@ settings! {
     "Too low" => "followers that take long over a scan or a backup have to begin again";
     "Too high" => "a stopped follower fills the device";
 
+    changes_bytes: u64, Bytes, 0u64, NumberOrZero { min: 64 * KIB, max: 1 << 50, zero: "nothing is kept" };
+    "Most that is kept of write-ahead logs whose contents are in tables, for programs that read the feed of changes (`Db::changes`).";
+    "Too low" => "a program that reads changes and falls behind has to copy the database";
+    "Too high" => "that much of the device is taken by operations that are in tables as well";
+
+    changes_seconds: u64, Count, 0u64, NumberOrZero { min: 1, max: 315_360_000, zero: "no limit" };
+    "How long such a log is kept for, in seconds, within `changes_bytes`.";
+    "Too low" => "a program that reads changes and was away for longer has to copy the database";
+    "Too high" => "old operations stay on the device, up to `changes_bytes`";
+
     reserve_bytes: u64, Bytes, 0u64, NumberOrZero { min: MIB, max: 64 * GIB, zero: "none" };
     "Room kept in a file of its own, and given up by an open that finds the device too full to recover.";
     "Too low" => "a full device refuses the open until room is made: what recovery needs is what is in memory, and a log";

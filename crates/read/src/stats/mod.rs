@@ -71,6 +71,10 @@ macro_rules! tickers {
             pub memory: MemoryStats,
             /// Bytes of all write-ahead logs on disk.
             pub wal_live_bytes: u64,
+            /// Bytes of the logs that are kept for the feed of changes alone (`changes_bytes`).
+            pub changes_bytes: u64,
+            /// The first sequence number from which the feed of changes can begin.
+            pub changes_begin: u64,
             /// Snapshots alive, those that iterators took while memory was short included.
             pub readers_open: u64,
             /// Files that are not needed and not removed yet: [`Follower`](struct.Follower.html)s

@@ -8,6 +8,12 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 impl Stats {
+    fn logs_to_json(&self, json: &mut Json) {
+        json.number("wal_live_bytes", self.wal_live_bytes);
+        json.number("changes_bytes", self.changes_bytes);
+        json.number("changes_begin", self.changes_begin);
+    }
+
     /// The snapshot as one JSON object: counters by their field's name,
     /// `levels`, `pauses`, `keyspaces` and `memory` as below them here.
     pub fn to_json(&self) -> String {
@@ -16,7 +22,7 @@ impl Stats {
         for (name, value) in self.tickers() {
             json.number(name, value);
         }
-        json.number("wal_live_bytes", self.wal_live_bytes);
+        self.logs_to_json(&mut json);
         json.number("readers_open", self.readers_open);
         json.number("files_waiting", self.files_waiting);
         json.number("listener_panics", self.listener_panics);

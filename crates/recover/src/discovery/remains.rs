@@ -135,12 +135,15 @@ pub(crate) fn remove_orphans(
 ) {
     let catalog = catalog.lock();
     let live = catalog.state().live_tables();
+    let kept = catalog.state().kept.clone();
     let in_force = catalog.log().map(|log| log.number);
     drop(catalog);
     let is_new = in_force.is_none_or(|number| !listing.manifests.contains(&number));
     debug_invariant!(R2, is_new, "manifest {in_force:?} is in force, and was found");
     let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
     let wals = listing.wals.iter().map(|&n| names::wal(n));
+    let changes = listing.changes.iter().filter(|n| !kept.contains_key(n));
+    let wals = wals.chain(changes.map(|&n| names::changes(n)));
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
     let temporary = listing.temporary.iter().map(|&n| names::temp(n));
     cleanup.remove_leases();

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, FileUid, Result};
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::{FileSystem, ReadFile};
 use windrow_format::log::{FileHeader, LogKind, LogReader};
 use windrow_format::names;
@@ -29,7 +29,7 @@ impl LogSource {
     }
 
     /// The log of this number and identity in a directory. Its durable length is not known.
-    pub(crate) fn of_uid(dir: &Path, number: FileNumber, uid: FileUid) -> LogSource {
+    pub fn of_uid(dir: &Path, number: FileNumber, uid: FileUid) -> LogSource {
         let path = dir.join(names::wal(number));
         LogSource { number, path, uid: Some(uid), synced_bytes: None }
     }
@@ -50,7 +50,24 @@ impl LogSource {
     /// # Errors
     /// As [`LogSource::reader`]; `Io`.
     pub fn open(&self, fs: &dyn FileSystem) -> Result<LogReader> {
-        self.reader(fs.open(&self.path, ReadOptions::default())?)
+        self.reader(self.file(fs)?)
+    }
+
+    /// Opens its file, under the name that it has when it is kept for the feed of changes if the
+    /// name of a log is gone: another process may have renamed it since the manifest was read.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn file(&self, fs: &dyn FileSystem) -> Result<Arc<dyn ReadFile>> {
+        let missing = match fs.open(&self.path, ReadOptions::default()) {
+            Err(error) if is_not_found(&error) => error,
+            opened => return opened,
+        };
+        let kept = self.path.with_file_name(names::changes(self.number));
+        match fs.open(&kept, ReadOptions::default()) {
+            Err(error) if is_not_found(&error) => Err(missing),
+            opened => opened,
+        }
     }
 
     /// A reader of it, from its start.

@@ -63,6 +63,17 @@ pub struct Replayed {
     /// Whole batches that were not taken over, by log; of a repair, those behind bytes that are
     /// no record.
     pub left_out: Vec<RecordsLeftOut>,
+    /// The part of each log whose batches were taken, without a gap before or in it.
+    pub(crate) taken: BTreeMap<FileNumber, TakenPart>,
+}
+
+/// The part of a log whose batches were taken over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TakenPart {
+    pub(crate) first_seq: SeqNo,
+    pub(crate) last_seq: SeqNo,
+    /// The end of the last batch.
+    pub(crate) end: u64,
 }
 
 /// The meaning of a record.
@@ -153,11 +164,14 @@ impl<'a> LogsAtRest<'a> {
             }
             match self.judge(&file, &record).map_err(located)? {
                 Said::GoesOn(batch, is_behind_gap) => {
-                    let next_seq = batch.next_seq();
+                    let (first_seq, next_seq) = (batch.first_seq, batch.next_seq());
                     take(batch, is_behind_gap).map_err(located)?;
                     self.chain.go_on_at(next_seq);
                     self.chain_end = Some((file.clone(), record.end));
                     self.found.batches += 1;
+                    let part = TakenPart { first_seq, last_seq: 0, end: 0 };
+                    let part = self.found.taken.entry(number).or_insert(part);
+                    (part.last_seq, part.end) = (next_seq - 1, record.end);
                 }
                 Said::LeftOut => {
                     if left_out.batches == 0 {

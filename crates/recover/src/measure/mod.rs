@@ -47,6 +47,8 @@ pub fn stats(database: &Database) -> Stats {
     let older: u64 = queue.older_wals.iter().map(|(wal, _)| wal.written()).sum();
     stats.wal_live_bytes = older + queue.wal.written();
     drop(queue);
+    stats.changes_bytes = database.catalog.retained().bytes();
+    stats.changes_begin = database.catalog.retained().begin();
     stats.memory = MemoryStats {
         budget_bytes: database.settings.memory_bytes,
         memtables_bytes,

@@ -24,6 +24,7 @@ use crate::database::Database;
 use crate::discovery::own_files::wal_header;
 use crate::discovery::remains::refuse_foreign;
 use crate::discovery::{check_no_remains, find_manifest, missing, refuse_newer};
+use crate::kept_changes;
 use crate::log::logs_at_rest::{LogsAtRest, Purpose, Replayed};
 use crate::log::memtables::LogMemtables;
 use crate::open::assemble::{Sharing, assemble, show};
@@ -151,6 +152,9 @@ fn recover(
         let keep = Keep::link(database, &replayed.left_out)?;
         let mut listing = listing.clone();
         keep.spare(&mut listing);
+        let state = database.catalog.state();
+        let kept = kept_changes::of_open(database, &state, &mut listing, &replayed);
+        database.catalog.lock().keep_unlogged(kept);
         let listing = &listing;
         start_writing(database, listing, &replayed)?;
         keep.finish(database, &mut replayed.left_out)?;

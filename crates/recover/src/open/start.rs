@@ -41,9 +41,10 @@ pub(crate) fn start_writing(
     check_replayed(database, listing)?;
     let begun = database.catalog.begin(database.catalog.state(), last_seq)?;
     database.catalog.lock().adopt(begun);
+    let segments = &database.pipeline.segments;
+    segments.kept.found(&database.catalog.lock().state().kept);
     traces::remove(&database.env, &database.dir, listing);
     remove_orphans((database, &database.cleanup), &database.catalog, listing);
-    let segments = &database.pipeline.segments;
     let wal = segments.create_first(&mut database.catalog.lock())?;
     let found = listing.wals.contains(&wal.number);
     check_invariant!(R2, !found, "log {} was there before this open", wal.number);
@@ -78,7 +79,12 @@ fn start_timers(database: &Database) {
     let look = move || {
         let Some(scheduler) = scheduler.upgrade() else { return false };
         let JobContext { host, workers, .. } = &*scheduler.jobs;
-        let look = || scheduler.schedule_if_open() && host.watch_place().is_ok();
+        let look = || {
+            if let Ok(_underway) = workers.begin() {
+                let _ = scheduler.jobs.pipeline.segments.expire_kept();
+            }
+            scheduler.schedule_if_open() && host.watch_place().is_ok()
+        };
         workers.contain(look).unwrap_or(false)
     };
     database.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));

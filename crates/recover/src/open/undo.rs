@@ -58,9 +58,11 @@ impl OpenAttempt {
         let own = self.first..;
         let tables = made.tables.range(own.clone()).map(|&n| names::table(n));
         let wals = made.wals.range(own.clone()).map(|&n| names::wal(n));
+        let changes = made.changes.range(own.clone()).map(|&n| names::changes(n));
         let manifests = made.manifests.range(own.clone()).map(|&n| names::manifest(n));
         let temporary = made.temporary.range(own.clone()).map(|&n| names::temp(n));
-        let own = tables.chain(wals).chain(manifests).chain(temporary).collect::<Vec<_>>();
+        let own =
+            tables.chain(wals).chain(changes).chain(manifests).chain(temporary).collect::<Vec<_>>();
         if host.place.check().is_err() || self.may_be_in_force(host) {
             return own;
         }

@@ -134,6 +134,8 @@ fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<DatabaseDirectory>) 
     {
         site.options.components.merge_operator(operator)?;
     }
+    // Some of the writes that it has may be lost now.
+    found.state.without_changes();
     // Also above the numbers of the files that were just removed (R8).
     let next = found.state.next_file.max(site.number_max + 1);
     found.state.next_file = next + 1;

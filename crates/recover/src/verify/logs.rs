@@ -1,5 +1,5 @@
-//! Verify, for files that are no tables: CURRENT, the manifest that it names, and every log whose
-//! records may be in no table yet.
+//! Verify, for files that are no tables: CURRENT, the manifest that it names, every log whose
+//! records may be in no table yet, and those that are kept for the feed of changes.
 //!
 //! In a log that is being written the published part is read; in one that another process writes,
 //! the whole records (`log/growing_log.rs`).
@@ -94,7 +94,7 @@ pub(super) fn verify_logs(
     progress: &mut dyn FnMut(&VerifyReport),
 ) {
     for segment in segments(database) {
-        let file = match database.env.fs.open(segment.file.path(), ReadOptions::default()) {
+        let file = match segment.file.file(&*database.env.fs) {
             Ok(file) => file,
             // All its entries were flushed meanwhile.
             Err(error) if is_not_found(&error) && !is_needed(database, &segment) => continue,
@@ -104,7 +104,7 @@ pub(super) fn verify_logs(
             }
         };
         report.logs += 1;
-        let verified = match database.is_moment {
+        let verified = match database.is_moment && segment.end.is_none() {
             true => verify_live_log(database, &segment, report),
             false => verify_log(file, &segment, report),
         };
@@ -115,13 +115,19 @@ pub(super) fn verify_logs(
     }
 }
 
-/// The logs that are written, or where none is, the logs that the manifest knows.
+/// The logs that are written, or where none is, the logs that the manifest knows; and those that are
+/// kept.
 fn segments(database: &Database) -> Vec<Segment> {
     let of = |number, uid| LogSource::of_uid(&database.dir, number, uid);
     let catalog = database.catalog.lock();
+    let kept = catalog.state().kept.iter();
+    let kept = kept.map(|(&n, log)| Segment { file: of(n, log.uid), end: Some(log.bytes) });
+    let mut segments: Vec<_> = kept.collect();
     if catalog.log().is_none() {
         let known = catalog.state().wals.iter();
-        return known.map(|(&n, wal)| Segment { file: of(n, wal.uid), end: None }).collect();
+        let known = known.map(|(&n, wal)| Segment { file: of(n, wal.uid), end: None });
+        segments.extend(known);
+        return segments;
     }
     drop(catalog);
     let queue = database.pipeline.queue().lock();
@@ -131,7 +137,8 @@ fn segments(database: &Database) -> Vec<Segment> {
         let end = Some(wal.written());
         Segment { file: of(wal.number, wal.uid), end }
     };
-    all.map(segment).collect()
+    segments.extend(all.map(segment));
+    segments
 }
 
 fn is_needed(database: &Database, sought: &Segment) -> bool {

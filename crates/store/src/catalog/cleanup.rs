@@ -80,7 +80,7 @@ impl Cleanup {
     }
 
     /// Removes a log or manifest that is no longer needed.
-    pub(crate) fn unlink(self: &Arc<Cleanup>, name: &str) {
+    pub fn unlink(self: &Arc<Cleanup>, name: &str) {
         self.add(name.to_owned(), None);
     }
 
@@ -152,7 +152,8 @@ impl Cleanup {
     fn add(self: &Arc<Cleanup>, name: String, table: Option<FileNumber>) {
         let kind = names::parse(&name);
         let is_table = matches!(kind, Some((FileKind::Table, number)) if table == Some(number));
-        let is_log = matches!(kind, Some((FileKind::Wal | FileKind::Manifest, _)));
+        let is_log =
+            matches!(kind, Some((FileKind::Wal | FileKind::Changes | FileKind::Manifest, _)));
         debug_invariant!(R7, is_table || table.is_none() && is_log, "{name} is to be removed");
         // The record by which the file left the tree was durable before.
         let since = self.durable.length();

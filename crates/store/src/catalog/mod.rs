@@ -13,11 +13,15 @@ use crate::catalog::cleanup::Cleanup;
 use crate::catalog::durable_manifest::DurableManifest;
 use crate::host::Host;
 use crate::manifest::log::{InForce, ManifestLog, set_current};
-use crate::manifest::record::{Field, ManifestRecord};
+use crate::manifest::record::{Field, KeptLog, ManifestRecord};
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::tree::keyspace_list::Trees;
+use crate::write::kept_logs::{KeptLimits, retain};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use windrow_base::{Error, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, invariant};
+use windrow_base::{
+    Error, FileNumber, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, invariant,
+};
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Mutex, MutexGuard};
@@ -32,11 +36,42 @@ struct Manifest {
     state: ManifestState,
 }
 
+/// The part of the feed of changes that the logs have, for readers that do not wait for the manifest.
+#[derive(Default)]
+pub struct Retained {
+    begin: AtomicU64,
+    bytes: AtomicU64,
+    drops: AtomicU64,
+}
+
+impl Retained {
+    /// The first sequence number from which the logs have all operations.
+    pub fn begin(&self) -> SeqNo {
+        self.begin.load(Ordering::Acquire)
+    }
+
+    /// Bytes of the logs that are kept for the feed alone.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// A number that changes with the list of dropped keyspaces.
+    pub fn drops(&self) -> u64 {
+        self.drops.load(Ordering::Acquire)
+    }
+
+    fn note(&self, state: &ManifestState) {
+        self.begin.store(state.changes_begin(), Ordering::Release);
+        self.bytes.store(state.kept.values().map(|log| log.bytes).sum(), Ordering::Release);
+    }
+}
+
 /// The catalog of an open database.
 pub struct Catalog {
     host: Arc<Host>,
     cleanup: Arc<Cleanup>,
     durable: Arc<DurableManifest>,
+    retained: Retained,
     manifest: Mutex<Manifest>,
 }
 
@@ -59,13 +94,20 @@ impl Catalog {
         (cleanup, durable): (Arc<Cleanup>, Arc<DurableManifest>),
         state: ManifestState,
     ) -> Catalog {
+        let retained = Retained::default();
+        retained.note(&state);
         let manifest = Mutex::new(lock_ranks::CATALOG, Manifest { log: None, state });
-        Catalog { host, cleanup, durable, manifest }
+        Catalog { host, cleanup, durable, retained, manifest }
     }
 
     /// The durable length of the manifest, now and later.
     pub fn durable(&self) -> &Arc<DurableManifest> {
         &self.durable
+    }
+
+    /// The part of the feed of changes that the logs have.
+    pub fn retained(&self) -> &Retained {
+        &self.retained
     }
 
     /// Locks the catalog. Does not check that writing is on.
@@ -130,6 +172,7 @@ impl Catalog {
         );
         state.log_first_seq = last_seq + 1;
         state.wals.clear();
+        retain(&mut state, KeptLimits::of(host), last_seq + 1);
         state.settings_text = host.settings.to_text().into();
         state.next_file = host.next_file.load(Ordering::Relaxed);
         let log = ManifestLog::create(&host.env, &host.dir, manifest_number, &state.snapshot())?;
@@ -221,6 +264,7 @@ impl LockedCatalog<'_> {
         }
         self.write(&record, durable, on_failure)?;
         self.manifest.state.adopt(change);
+        self.note_retained(&record);
         for (id, version) in versions {
             self.keyspace(id).version = version;
         }
@@ -228,6 +272,13 @@ impl LockedCatalog<'_> {
         let (known, next) = (self.state().next_file, self.next_file().load(Ordering::Relaxed));
         debug_invariant!(R8, known <= next, "file {next} is next, and the manifest says {known}");
         Ok(())
+    }
+
+    fn note_retained(&self, record: &ManifestRecord) {
+        let retained = &self.catalog.retained;
+        retained.note(self.state());
+        let drops = record.0.iter().filter(|field| matches!(field, Field::KeyspaceDropped(_)));
+        retained.drops.fetch_add(drops.count() as u64, Ordering::AcqRel);
     }
 
     /// Turns writing off for an error of Windrow's own.
@@ -262,6 +313,12 @@ impl LockedCatalog<'_> {
         Ok(keyspace.version.clone())
     }
 
+    /// Sets which logs are kept for the feed of changes, before a manifest is begun, which will say
+    /// so.
+    pub fn keep_unlogged(&mut self, kept: BTreeMap<FileNumber, KeptLog>) {
+        self.manifest.state.kept = Arc::new(kept);
+    }
+
     /// Goes on in a manifest that was begun. CURRENT may name the one before it until the new one's
     /// log is there.
     pub fn adopt(&mut self, Begun { log, state }: Begun) {
@@ -270,6 +327,7 @@ impl LockedCatalog<'_> {
         let (has, due) = (log.durable().bytes, log.bytes());
         invariant!(R1, has == due, "{has} of {due} bytes of a manifest in force are durable");
         self.manifest.state = state;
+        self.catalog.retained.note(&self.manifest.state);
         if let Some(old) = self.manifest.log.replace(log) {
             self.catalog.cleanup.keep(&names::manifest(old.number));
         }

@@ -18,6 +18,8 @@ pub struct Listing {
     pub current: bool,
     pub tables: BTreeSet<FileNumber>,
     pub wals: BTreeSet<FileNumber>,
+    /// Logs that are kept for the feed of changes.
+    pub changes: BTreeSet<FileNumber>,
     pub manifests: BTreeSet<FileNumber>,
     pub temporary: BTreeSet<FileNumber>,
     /// Traces of repairs that were cut short.
@@ -35,6 +37,7 @@ impl Listing {
                 Some((FileKind::Current, _)) => listing.current = true,
                 Some((FileKind::Table, number)) => _ = listing.tables.insert(number),
                 Some((FileKind::Wal, number)) => _ = listing.wals.insert(number),
+                Some((FileKind::Changes, number)) => _ = listing.changes.insert(number),
                 Some((FileKind::Manifest, number)) => _ = listing.manifests.insert(number),
                 Some((FileKind::Temp, number)) => _ = listing.temporary.insert(number),
                 Some((FileKind::Repair, number)) => _ = listing.repairs.insert(number),
@@ -68,7 +71,8 @@ impl Listing {
     /// The largest file number in use, orphans' included (rule R8): if a number were given out
     /// again, its file would be removed as the orphan.
     pub fn number_max(&self) -> FileNumber {
-        let sets = [&self.tables, &self.wals, &self.manifests, &self.temporary, &self.repairs];
-        sets.iter().filter_map(|set| set.last().copied()).max().unwrap_or(0)
+        let logs = [&self.wals, &self.changes, &self.manifests];
+        let sets = logs.into_iter().chain([&self.tables, &self.temporary, &self.repairs]);
+        sets.filter_map(|set| set.last().copied()).max().unwrap_or(0)
     }
 }

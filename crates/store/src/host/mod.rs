@@ -125,7 +125,7 @@ impl Host {
     }
 
     /// A file number that was never used before.
-    pub(crate) fn new_file_number(&self) -> FileNumber {
+    pub fn new_file_number(&self) -> FileNumber {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 

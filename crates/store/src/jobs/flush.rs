@@ -162,6 +162,7 @@ impl JobContext {
         let unfinished = loose.written.iter_mut().flat_map(|w| w.flushed.take_unfinished());
         self.finish_tables(unfinished.collect())?;
         self.sync_logs_of_others(&loose.written)?;
+        self.pipeline.segments.sync_to_keep()?;
         // From here on they may be in the manifest, whatever it returns.
         let written = std::mem::take(&mut loose.written);
         self.install_flushed(written, begin_ns)
@@ -224,7 +225,7 @@ impl JobContext {
             return Ok(());
         }
         let memtables: Vec<_> = group.iter().map(|w| w.frozen.memtable.clone()).collect();
-        let fields = self.pipeline.segments.log_begin(&memtables);
+        let fields = self.pipeline.segments.log_begin(&memtables, catalog.state())?;
         check_log_begin(&fields, catalog.state().log_number)?;
         let (mut edits, mut installs) = (Vec::new(), Vec::<(Frozen, _, _)>::new());
         for WrittenMemtable { frozen, job, flushed, _filters } in group {
@@ -252,14 +253,15 @@ impl JobContext {
         drop(queue);
         let log_number = catalog.state().log_number;
         let rolled = catalog.roll_if_wanted(&self.pipeline.trees());
+        let retire = |()| self.pipeline.segments.retire_below(log_number, &catalog.state().kept);
+        let retired = rolled.and_then(retire);
         drop(catalog);
         for (frozen, summary, _) in &installs {
             self.count_flush(frozen, *summary, begin_ns);
             read_triggered_merges::measure_use(&self.host, &frozen.tree, summary.2);
             self.note_due(&frozen.tree);
         }
-        rolled?;
-        self.pipeline.segments.retire_below(log_number)
+        retired
     }
 
     fn count_flush(

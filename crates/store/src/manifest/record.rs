@@ -28,6 +28,9 @@ const WAL_SYNCED: u64 = 21;
 const KEYSPACE_SETTINGS: u64 = 23;
 const TIME_FLOOR: u64 = 20;
 const SETTINGS: u64 = 22;
+const LOG_KEPT: u64 = 24;
+const KEPT_BEGIN: u64 = 26;
+const KEYSPACE_DROPPED: u64 = 28;
 
 /// Name of the keyspace that every database has.
 pub const DEFAULT_KEYSPACE: &str = "default";
@@ -40,6 +43,29 @@ pub struct KeyspaceRecord {
     pub name: Arc<str>,
     pub comparator: String,
     pub merge_operator: Option<String>,
+}
+
+/// A log that is kept for the feed of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptLog {
+    pub uid: FileUid,
+    /// The sequence number of its first operation.
+    pub first_seq: SeqNo,
+    /// The sequence number of its last one.
+    pub last_seq: SeqNo,
+    /// The end of its last record.
+    pub bytes: u64,
+    /// The time at which its records were in tables, in ms since 1970.
+    pub kept_ms: u64,
+}
+
+/// A keyspace that was dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedKeyspace {
+    pub id: KeyspaceId,
+    /// The last sequence number that was given out before.
+    pub seq: SeqNo,
+    pub name: Arc<str>,
 }
 
 /// One field of a record.
@@ -83,6 +109,14 @@ pub enum Field {
     NextKeyspace(u32),
     /// Expiry was judged at this time, in ms since 1970; never before it again.
     TimeFloor(u64),
+    /// This log is kept for the feed of changes: all its records are in tables and durable, and no
+    /// log before it is newer.
+    LogKept(FileNumber, KeptLog),
+    /// No log before this one is kept for the feed of changes any more.
+    KeptBegin(FileNumber),
+    /// A keyspace that was dropped behind the write with this sequence number. The logs may hold
+    /// writes to it, which the feed of changes names by it.
+    KeyspaceDropped(DroppedKeyspace),
     /// The settings in force, as text. An open does not read it; programs and people that ask for
     /// them do.
     Settings(String),
@@ -209,6 +243,21 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) -> u64 {
         }
         Field::NextKeyspace(id) => put_one(out, *id as u64, NEXT_KEYSPACE),
         Field::TimeFloor(ms) => put_one(out, *ms, TIME_FLOOR),
+        Field::LogKept(number, kept) => {
+            put_varint(out, *number);
+            out.extend_from_slice(&kept.uid.to_le_bytes());
+            put_varint(out, kept.first_seq);
+            put_varint(out, kept.last_seq);
+            put_varint(out, kept.bytes);
+            put_one(out, kept.kept_ms, LOG_KEPT)
+        }
+        Field::KeptBegin(number) => put_one(out, *number, KEPT_BEGIN),
+        Field::KeyspaceDropped(dropped) => {
+            put_varint(out, dropped.id.0 as u64);
+            put_varint(out, dropped.seq);
+            put_slice(out, dropped.name.as_bytes());
+            KEYSPACE_DROPPED
+        }
         Field::Settings(text) => {
             out.extend_from_slice(text.as_bytes());
             SETTINGS
@@ -258,6 +307,18 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
         }
         NEXT_KEYSPACE => Field::NextKeyspace(keyspace_id(&mut decoder)?.0),
         TIME_FLOOR => Field::TimeFloor(decoder.varint()?),
+        LOG_KEPT => {
+            let (number, uid) = (file_number(&mut decoder)?, decoder.u64()?);
+            let (first_seq, last_seq) = (seq(&mut decoder)?, seq(&mut decoder)?);
+            let (bytes, kept_ms) = (decoder.varint()?, decoder.varint()?);
+            Field::LogKept(number, KeptLog { uid, first_seq, last_seq, bytes, kept_ms })
+        }
+        KEPT_BEGIN => Field::KeptBegin(file_number(&mut decoder)?),
+        KEYSPACE_DROPPED => Field::KeyspaceDropped(DroppedKeyspace {
+            id: keyspace_id(&mut decoder)?,
+            seq: seq(&mut decoder)?,
+            name: decoder.str()?.into(),
+        }),
         SETTINGS => return Ok(Some(Field::Settings(text(payload)?))),
         unknown if unknown % 2 == 0 => return Ok(None),
         unknown => {
@@ -326,7 +387,17 @@ mod tests {
             Field::NextKeyspace(8),
             Field::TimeFloor(5),
             Field::Settings("memory_bytes = 1".into()),
+            Field::LogKept(
+                9,
+                KeptLog { uid: 1 << 60, first_seq: 7, last_seq: 98, bytes: 4096, kept_ms: 1 << 41 },
+            ),
+            Field::KeptBegin(9),
             Field::KeyspaceDrop(KeyspaceId(7)),
+            Field::KeyspaceDropped(DroppedKeyspace {
+                id: KeyspaceId(7),
+                seq: 98,
+                name: "users".into(),
+            }),
         ]);
         let mut bytes = Vec::new();
         record.encode(&mut bytes);

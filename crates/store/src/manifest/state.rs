@@ -6,7 +6,7 @@
 //!
 //! Owns: the fold of a record, and the snapshot of a state. Never does: read or write a file.
 
-use crate::manifest::record::{Field, KeyspaceRecord, ManifestRecord};
+use crate::manifest::record::{DroppedKeyspace, Field, KeptLog, KeyspaceRecord, ManifestRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::{
@@ -52,6 +52,10 @@ pub struct ManifestState {
     pub wals: BTreeMap<FileNumber, WalState>,
     pub clean_close: Option<(FileNumber, u64)>,
     pub time_floor_ms: u64,
+    /// Logs before `log_number` that are kept for the feed of changes, without a gap between them.
+    pub kept: Arc<BTreeMap<FileNumber, KeptLog>>,
+    /// Keyspaces that were dropped and that the kept logs, or those from `log_number` on, may name.
+    pub dropped: Arc<Vec<DroppedKeyspace>>,
     pub(crate) settings_text: Arc<str>,
 }
 
@@ -98,6 +102,8 @@ impl ManifestState {
         let mut after = ManifestState {
             keyspaces: named.iter().filter_map(there).collect(),
             wals: self.wals.clone(),
+            kept: self.kept.clone(),
+            dropped: self.dropped.clone(),
             settings_text: self.settings_text.clone(),
             ..*self
         };
@@ -182,6 +188,7 @@ impl ManifestState {
                 self.log_number = *number;
                 self.log_first_seq = *first_seq;
                 self.wals = self.wals.split_off(number);
+                self.forget_dropped();
             }
             Field::WalAdded { number, uid, bytes } => {
                 let wal = WalState { uid: *uid, bytes: *bytes, synced_bytes: 0 };
@@ -196,11 +203,39 @@ impl ManifestState {
                 wal.synced_bytes = wal.synced_bytes.max(*bytes);
             }
             Field::CleanClose { wal, bytes } => self.clean_close = Some((*wal, *bytes)),
+            Field::LogKept(number, kept) => {
+                Arc::make_mut(&mut self.kept).insert(*number, *kept);
+            }
+            Field::KeptBegin(number) => {
+                let kept = Arc::make_mut(&mut self.kept);
+                *kept = kept.split_off(number);
+                self.forget_dropped();
+            }
+            Field::KeyspaceDropped(gone) => Arc::make_mut(&mut self.dropped).push(gone.clone()),
             Field::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
             Field::TimeFloor(ms) => self.time_floor_ms = self.time_floor_ms.max(*ms),
             Field::Settings(text) => self.settings_text = text.as_str().into(),
         }
         Ok(())
+    }
+
+    /// The first sequence number from which the logs have all operations.
+    pub fn changes_begin(&self) -> SeqNo {
+        self.kept.values().next().map_or(self.log_first_seq, |kept| kept.first_seq)
+    }
+
+    /// Forgets dropped keyspaces that the feed of changes does not name any more.
+    pub fn forget_dropped(&mut self) {
+        let begin = self.changes_begin();
+        if self.dropped.iter().any(|dropped| dropped.seq + 1 < begin) {
+            Arc::make_mut(&mut self.dropped).retain(|dropped| begin <= dropped.seq + 1);
+        }
+    }
+
+    /// Forgets all that is kept for the feed of changes: it begins with the next write.
+    pub fn without_changes(&mut self) {
+        self.kept = Arc::default();
+        self.dropped = Arc::default();
     }
 
     /// The whole state as one record, from which it can be folded again.
@@ -223,6 +258,8 @@ impl ManifestState {
                 fields.push(Field::WalSynced { number, bytes: wal.synced_bytes });
             }
         }
+        fields.extend(self.kept.iter().map(|(&number, &kept)| Field::LogKept(number, kept)));
+        fields.extend(self.dropped.iter().cloned().map(Field::KeyspaceDropped));
         fields.push(Field::TimeFloor(self.time_floor_ms));
         if !self.settings_text.is_empty() {
             fields.push(Field::Settings(self.settings_text.to_string()));
@@ -249,6 +286,8 @@ impl ManifestState {
         folded.is_ok()
             && again.counters() == self.counters()
             && again.wals == self.wals
+            && again.kept == self.kept
+            && again.dropped == self.dropped
             && again.live_tables() == self.live_tables()
             && again.own_settings().eq(self.own_settings())
     }

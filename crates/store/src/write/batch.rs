@@ -466,6 +466,25 @@ impl Batch {
         }
     }
 
+    /// Adds an operation as it is in the log of another database: with its own expiry or none,
+    /// whatever TTL the keyspace has.
+    #[doc(hidden)]
+    pub fn push_as(
+        &mut self,
+        ks: &impl InKeyspace,
+        kind: Kind,
+        (key, value): (&[u8], &[u8]),
+        expiry_ms: Option<u64>,
+    ) {
+        match expiry_ms {
+            None => self.push(ks, kind, key, value),
+            Some(expiry_ms) if self.admit(ks, kind, key, value) => {
+                self.buf.push_expiring(kind, ks.keyspace_id(), key, value, expiry_ms);
+            }
+            Some(_) => {}
+        }
+    }
+
     /// Checks limits and counts what the operation will need in memory.
     fn admit(&mut self, ks: &impl InKeyspace, kind: Kind, key: &[u8], value: &[u8]) -> bool {
         if let Err(error) = check_limits(kind, key, value) {

@@ -17,6 +17,7 @@ pub mod batch;
 pub mod commit;
 mod free_space;
 mod freeze;
+pub mod kept_logs;
 pub mod key_locks;
 pub mod observers;
 pub mod ordered_key;

@@ -25,7 +25,9 @@ use crate::host::write_state::WriteState;
 use crate::write::unflushed_writes::Unflushed;
 use crate::write::wal::Wal;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Waker;
 use windrow_base::{KeyspaceId, Result, SeqNo, debug_invariant, invariant};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
@@ -45,7 +47,7 @@ pub struct QueueState {
     /// The length of the active segment from which a writer asks for a spare (again).
     pub(crate) spare_from: u64,
     /// The sequence number of the active segment's first record.
-    pub(crate) wal_first_seq: SeqNo,
+    pub wal_first_seq: SeqNo,
     /// Segments that were active before and whose records are not all in
     /// tables, oldest first, each with the sequence number of its first record.
     pub older_wals: Vec<(Arc<Wal>, SeqNo)>,
@@ -130,6 +132,8 @@ struct Publication {
     first_failed: Option<u64>,
     /// The number of threads that wait for all tickets to be done or failed.
     settling: usize,
+    /// Readers of the log to wake when more of it is published. No writer waits for one.
+    listeners: Vec<Waker>,
 }
 
 impl Publication {
@@ -154,6 +158,17 @@ pub struct Queue {
     publication: Mutex<Publication>,
     published: Condvar,
     visible: AtomicU64,
+    /// The sequence number that the feed of changes does not pass while a keyspace is dropped.
+    feed_held: AtomicU64,
+}
+
+/// Holds the feed of changes at a sequence number until it is dropped.
+pub struct HeldFeed<'a>(&'a Queue);
+
+impl Drop for HeldFeed<'_> {
+    fn drop(&mut self) {
+        self.0.feed_held.store(SeqNo::MAX, Ordering::Release);
+    }
 }
 
 impl Queue {
@@ -180,6 +195,7 @@ impl Queue {
             publication: Mutex::new(lock_ranks::PUBLICATION, Publication::default()),
             published: Condvar::new(),
             visible: AtomicU64::new(last_seq),
+            feed_held: AtomicU64::new(SeqNo::MAX),
         }
     }
 
@@ -237,6 +253,9 @@ impl Queue {
         }
         if index == 0 {
             self.publish_ready(&mut publication);
+            let listeners = std::mem::take(&mut publication.listeners);
+            drop(publication);
+            wake(listeners);
             return Ok(());
         }
         publication.waiting += 1;
@@ -392,6 +411,46 @@ impl Queue {
     pub(crate) fn wake_all(&self) {
         let _publication = self.publication.lock();
         self.published.notify_all();
+    }
+
+    /// Has a reader of the log woken once, when more is published than now. It looks once more
+    /// after this call: what was published before wakes nobody.
+    pub fn listen(&self, waker: &Waker) {
+        let mut publication = self.publication.lock();
+        if !publication.listeners.iter().any(|listener| listener.will_wake(waker)) {
+            publication.listeners.push(waker.clone());
+        }
+    }
+
+    /// The last sequence number that the feed of changes may hand out.
+    pub fn feed_through(&self) -> SeqNo {
+        // In this order: a later number is published only after the feed was held.
+        let visible = self.visible();
+        visible.min(self.feed_held.load(Ordering::Acquire))
+    }
+
+    /// Holds the feed of changes at the last sequence number given out, which it returns: a keyspace
+    /// is dropped behind it, and no later write may be handed out before the drop.
+    pub fn hold_feed(&self) -> (HeldFeed<'_>, SeqNo) {
+        let state = self.state.lock();
+        let seq = state.last_seq();
+        self.feed_held.store(seq, Ordering::Release);
+        (HeldFeed(self), seq)
+    }
+
+    /// Wakes the readers of the log: more of it is durable, a keyspace was dropped, or the database
+    /// was closed.
+    pub fn wake_listeners(&self) {
+        let listeners = std::mem::take(&mut self.publication.lock().listeners);
+        wake(listeners);
+    }
+}
+
+/// Wakes readers of the log. Their wakers may be anybody's code: a panic there is no writer's.
+#[inline]
+fn wake(listeners: Vec<Waker>) {
+    for listener in listeners {
+        let _ = catch_unwind(AssertUnwindSafe(|| listener.wake()));
     }
 }
 

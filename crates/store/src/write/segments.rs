@@ -17,10 +17,13 @@ use crate::catalog::cleanup::Cleanup;
 use crate::catalog::{Catalog, LockedCatalog};
 use crate::host::Host;
 use crate::manifest::log::InForce;
-use crate::manifest::record::Field;
+use crate::manifest::record::{Field, KeptLog};
+use crate::manifest::state::ManifestState;
+use crate::write::kept_logs::{KeptLogs, Leaving, leaving};
 use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{
@@ -47,6 +50,8 @@ pub struct Segments {
     pub wal_sync: WalSync,
     /// Whether a thread makes a spare.
     preparing: AtomicBool,
+    /// Old ones, for the feed of changes.
+    pub kept: KeptLogs,
 }
 
 impl Segments {
@@ -59,7 +64,8 @@ impl Segments {
         let queue = Queue::new(last_seq, wal, catalog.durable().clone());
         let wal_sync = WalSync::of(host.place.clone());
         let preparing = AtomicBool::new(false);
-        Segments { host, catalog, cleanup, queue, wal_sync, preparing }
+        let kept = KeptLogs::new(host.clone(), cleanup.clone());
+        Segments { host, catalog, cleanup, queue, wal_sync, preparing, kept }
     }
 
     /// Wakes all threads that wait for a slot or a sync.
@@ -225,8 +231,16 @@ impl Segments {
     }
 
     /// The log from which recovery must replay once these are in tables, and how much of the logs
-    /// from there on is durable (rule R4).
-    pub fn log_begin(&self, flushed: &[Arc<Memtable>]) -> Vec<Field> {
+    /// from there on is durable (rule R4). `state`: the manifest's, under whose lock this is called.
+    /// Logs before that one that are kept for the feed of changes are made durable.
+    ///
+    /// # Errors
+    /// An error of the device, which is a background error.
+    pub fn log_begin(
+        &self,
+        flushed: &[Arc<Memtable>],
+        state: &ManifestState,
+    ) -> Result<Vec<Field>> {
         let queue = self.queue.lock();
         let oldest = queue.unflushed.oldest_log(flushed);
         let number = oldest.map_or(queue.wal.number, |oldest| oldest.min(queue.wal.number));
@@ -234,7 +248,26 @@ impl Segments {
         let next = queue.next_seq;
         debug_invariant!(R4, first_seq <= next, "replay begins with {first_seq}, {next} is next");
         let synced = synced_from(&queue, number);
-        std::iter::once(Field::LogBegin { number, first_seq }).chain(synced).collect()
+        let leaving = leaving(&queue, state.log_number, number);
+        drop(queue);
+        // Before the beginning of the logs: a fold forgets what the kept ones do not need.
+        let mut fields = self.keep(leaving, first_seq, state)?;
+        fields.push(Field::LogBegin { number, first_seq });
+        fields.extend(synced);
+        Ok(fields)
+    }
+
+    /// As [`Segments::log_begin`], for a clean close, which ends the log in use as well: the fields
+    /// that keep logs for the feed of changes.
+    ///
+    /// # Errors
+    /// An error of the device, which is a background error.
+    pub fn log_end(&self, state: &ManifestState) -> Result<Vec<Field>> {
+        let queue = self.queue.lock();
+        let (leaving, next_seq) =
+            (leaving(&queue, state.log_number, FileNumber::MAX), queue.next_seq);
+        drop(queue);
+        self.keep(leaving, next_seq, state)
     }
 
     /// How much is durable of each log from `log_number` on, the first that the manifest asks for.
@@ -244,11 +277,16 @@ impl Segments {
         synced_from(&self.queue.lock(), log_number).collect()
     }
 
-    /// Removes logs whose records are all in tables.
+    /// Removes logs whose records are all in tables, but for those that the manifest keeps for the
+    /// feed of changes, and such that it does not keep any more. Called under the manifest's lock.
     ///
     /// # Errors
     /// `Internal` if a memtable still needs one of them.
-    pub fn retire_below(&self, log_number: FileNumber) -> Result<()> {
+    pub fn retire_below(
+        &self,
+        log_number: FileNumber,
+        kept: &BTreeMap<FileNumber, KeptLog>,
+    ) -> Result<()> {
         let mut queue = self.queue.lock();
         let needed = queue.unflushed.oldest_log(&[]).unwrap_or(log_number);
         check_invariant!(
@@ -256,15 +294,68 @@ impl Segments {
             log_number <= needed,
             "logs before {log_number} go, and log {needed} holds what is in no table"
         );
-        let (gone, kept) = std::mem::take(&mut queue.older_wals)
+        let (gone, needed) = std::mem::take(&mut queue.older_wals)
             .into_iter()
             .partition(|(wal, _)| wal.number < log_number);
-        queue.older_wals = kept;
+        queue.older_wals = needed;
         drop(queue);
         self.wal_sync.retire_below(log_number);
         let gone: Vec<(Arc<Wal>, SeqNo)> = gone;
         for (wal, _) in gone {
-            self.cleanup.unlink(&names::wal(wal.number));
+            self.kept.retire(wal.number, kept);
+        }
+        self.kept.remove_others(kept);
+        Ok(())
+    }
+
+    /// Makes logs that leave durable, if logs are kept for the feed of changes, and returns the
+    /// fields that keep them and let older ones go.
+    fn keep(
+        &self,
+        leaving: Vec<Leaving>,
+        next_seq: SeqNo,
+        state: &ManifestState,
+    ) -> Result<Vec<Field>> {
+        if self.kept.is_on() {
+            for Leaving { wal, .. } in &leaving {
+                self.sync_whole(wal)?;
+            }
+        }
+        Ok(self.kept.fields(leaving, next_seq, state))
+    }
+
+    fn sync_whole(&self, wal: &Arc<Wal>) -> Result<()> {
+        unless_mutant!(KeptUnsynced, self.sync_to(wal, wal.written())?);
+        Ok(())
+    }
+
+    /// Makes the ended logs durable, if logs are kept: before the manifest is locked for the record
+    /// that keeps them.
+    ///
+    /// # Errors
+    /// An error of the device, which is a background error.
+    pub(crate) fn sync_to_keep(&self) -> Result<()> {
+        let ended = self.queue.lock().older_wals.last().map(|(wal, _)| wal.clone());
+        if let Some(wal) = ended.filter(|_| self.kept.is_on()) {
+            self.sync_whole(&wal)?;
+        }
+        Ok(())
+    }
+
+    /// Lets logs go that were kept for long enough, though nothing is written.
+    ///
+    /// # Errors
+    /// An error of the manifest, which is a background error.
+    pub fn expire_kept(&self) -> Result<()> {
+        if !self.kept.may_expire() {
+            return Ok(());
+        }
+        let mut catalog = self.catalog.lock_to_change()?;
+        let (next_seq, state) = (catalog.state().log_first_seq, catalog.state());
+        let fields = self.keep(Vec::new(), next_seq, state)?;
+        if !fields.is_empty() {
+            catalog.append(fields)?;
+            self.kept.remove_others(&catalog.state().kept);
         }
         Ok(())
     }
@@ -317,6 +408,7 @@ impl Segments {
             .sync_to(wal, end, &self.host.write_state, |e| self.host.set_background_error(e))?
         {
             self.host.counters.wal_syncs.add(1);
+            self.queue.wake_listeners();
         }
         Ok(())
     }
@@ -336,8 +428,9 @@ impl Segments {
         queue.older_wals.iter().map(|(wal, _)| wal).chain([&queue.wal]).cloned().collect()
     }
 
-    /// Removes every segment: a clean close has made a log of its own.
-    pub fn remove_all(&self) {
+    /// Removes every segment, but for those that the manifest keeps for the feed of changes: a clean
+    /// close has made a log of its own.
+    pub fn remove_all(&self, kept: &BTreeMap<FileNumber, KeptLog>) {
         let mut queue = self.queue.lock();
         let spare = queue.spare.take();
         let older = std::mem::take(&mut queue.older_wals);
@@ -347,8 +440,12 @@ impl Segments {
         drop(queue);
         let older = older.into_iter().map(|(wal, _)| wal);
         for wal in older.chain([active]).chain(spare) {
-            self.cleanup.unlink(&names::wal(wal.number));
+            if kept.contains_key(&wal.number) {
+                wal.give_back();
+            }
+            self.kept.retire(wal.number, kept);
         }
+        self.kept.remove_others(kept);
         self.cleanup.run(false);
     }
 }

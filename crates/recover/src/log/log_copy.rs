@@ -1,30 +1,30 @@
-//! The batches of another database's logs, and a log of one's own that takes them.
+//! The batches of logs, copied into another log.
 //!
 //! Owns: the order of what is copied: without a gap from the first to the last that the
 //! copy is to have. Never does: make a file, or decide which logs there are.
 
+use crate::log::log_source::LogSource;
+use crate::log::seq_chain::{LogBatch, LogEntry, SeqChain};
 use std::path::Path;
 use windrow_base::{Error, FileNumber, Result, SeqNo};
 use windrow_env::FileSystem;
 use windrow_format::batch::BatchBuf;
 use windrow_format::log::{self, Class, FILE_HEADER_BYTES, LogKind, LogPosition};
-use windrow_recover::log::log_source::LogSource;
-use windrow_recover::log::seq_chain::{LogBatch, LogEntry, SeqChain};
 use windrow_store::manifest::state::WalState;
 use windrow_store::write::wal::Wal;
 
 /// Batches that are taken out of logs, one after the other.
-pub(crate) struct Batches {
+pub struct Batches {
     chain: SeqChain,
     batch: BatchBuf,
 }
 
 /// Takes the payload of a batch.
-pub(crate) type TakePayload<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+pub type TakePayload<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 impl Batches {
     /// None yet; the first one is to have this sequence number.
-    pub(crate) fn from(first_seq: SeqNo) -> Batches {
+    pub fn from(first_seq: SeqNo) -> Batches {
         Batches { chain: SeqChain::from(first_seq), batch: BatchBuf::new() }
     }
 
@@ -32,7 +32,7 @@ impl Batches {
     ///
     /// # Errors
     /// `Corruption` where they do not go on from those before; `Io`, `NoSpace`.
-    pub(crate) fn take(
+    pub fn take(
         &mut self,
         (fs, dir): (&dyn FileSystem, &Path),
         (number, known): (FileNumber, &WalState),
@@ -84,7 +84,7 @@ impl Batches {
     ///
     /// # Errors
     /// `Corruption` where they did not.
-    pub(crate) fn finish(self, last_seq: SeqNo) -> Result<()> {
+    pub fn finish(self, last_seq: SeqNo) -> Result<()> {
         match self.last_seq() {
             last if last == last_seq => Ok(()),
             last => Err(Error::corruption(format!(
@@ -95,7 +95,7 @@ impl Batches {
 }
 
 /// A log that batches are copied into.
-pub(crate) struct LogCopy<'a> {
+pub struct LogCopy<'a> {
     wal: &'a Wal,
     /// Where the next record goes.
     at: u64,
@@ -103,7 +103,7 @@ pub(crate) struct LogCopy<'a> {
 
 impl LogCopy<'_> {
     /// An empty log.
-    pub(crate) fn new(wal: &Wal) -> LogCopy<'_> {
+    pub fn new(wal: &Wal) -> LogCopy<'_> {
         LogCopy { wal, at: FILE_HEADER_BYTES as u64 }
     }
 
@@ -111,7 +111,7 @@ impl LogCopy<'_> {
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
-    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+    pub fn append(&mut self, payload: &[u8]) -> Result<()> {
         let (framing, uid, offset) = (LogKind::Wal.framing(), self.wal.uid, self.at);
         let place = LogPosition { framing, uid, offset, durable_up_to: 0 };
         let end = offset + place.framed_bytes(payload.len());
@@ -129,7 +129,7 @@ impl LogCopy<'_> {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub(crate) fn finish(self) -> Result<u64> {
+    pub fn finish(self) -> Result<u64> {
         self.wal.file.release(self.at);
         self.wal.sync()?;
         Ok(self.at)
