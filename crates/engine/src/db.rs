@@ -11,6 +11,7 @@
 //! modules and lower crates do.
 
 use crate::backup::{self, BackedUp, BackupOptions, BackupTarget};
+use crate::changes::{self, ChangeOptions, Changes};
 use crate::checkpoint;
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
@@ -457,6 +458,15 @@ impl Db {
     /// backups that the target had are whole, and so is this one if it is among them nevertheless.
     pub fn backup(&self, target: &dyn BackupTarget, options: BackupOptions) -> Result<BackedUp> {
         backup::backup(self.database(), target, options)
+    }
+
+    /// The changes from sequence number `from` on: see [`crate::changes`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a number that the logs do not have any more, or that lies behind the
+    /// next one: the message says how to go on. `Closed`.
+    pub fn changes(&self, from: SeqNo, options: ChangeOptions) -> Result<Changes> {
+        changes::of_db(self.default.database.clone(), from, options)
     }
 
     /// Reads every table and checks every checksum, the order of keys, and

@@ -47,6 +47,7 @@
 //! | [`Keyspace::ingest`], [`Ingest`] | sorted data straight into tables |
 //! | [`MergeOperator`], [`CompactionFilter`], [`Comparator`] | code of yours in reads and merges; [`Components`] registers it |
 //! | [`Options`], [`settings`], [`KeyspaceOptions`] | `memory_bytes`, `preset` and the rest; the options of one keyspace, such as a TTL |
+//! | [`Db::changes`], [`changes`] | all committed batches, in order |
 //! | [`Db::checkpoint`], [`Db::verify`], [`repair`], [`Db::resume`] | copies, checks, and recovery from a failure |
 //! | [`Stats`], [`stats`], [`Event`], [`Db::at_rest`], [`inspect`] | counters of its work, and its contents |
 //! | [`Error`], [`ErrorKind`] | the failure, its place, and the remedy |
@@ -68,6 +69,7 @@
 //! Never does: define a public type; the modules and the lower crates do.
 
 pub mod backup;
+pub mod changes;
 mod checkpoint;
 mod db;
 mod follow;
@@ -97,6 +99,9 @@ struct Guide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/async.md")]
 struct Async;
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/changes.md")]
+struct ChangesPage;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/recipes.md")]
 struct Recipes;

@@ -14,6 +14,7 @@
 //! the database's directory, except the lease.
 
 use crate::backup::{self, BackedUp, BackupOptions, BackupTarget};
+use crate::changes::{self, ChangeOptions, Changes, FollowedLogs};
 use crate::checkpoint::{self, Followed};
 use crate::db::Db;
 use std::path::{Path, PathBuf};
@@ -318,6 +319,35 @@ impl Follower {
         copy(followed).map_err(|error| following.lease.lock().loss(&*env.fs).unwrap_or(error))
     }
 
+    /// The changes from sequence number `from` on, as [`Db::changes`] has them in the writer's
+    /// process. When all that the last refresh has read was taken, the next look refreshes this
+    /// follower; a wait looks every 10 ms. As everything that a follower shows, a change may be a
+    /// write that has failed and yet reached the log, until the writer resumes.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let dir = dir.path();
+    /// let writer = windrow::Db::open(dir)?;
+    /// // In another process, as a rule.
+    /// let follower = windrow::Follower::open(dir)?;
+    /// let mut changes = follower.changes(1, Default::default())?;
+    /// writer.put("apple", "red")?;
+    /// assert_eq!(changes.try_next()?.unwrap().seq, 1);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::changes`] and [`Follower::refresh`]; `InvalidArgument` for durable changes only,
+    /// since the writer alone knows what is durable.
+    pub fn changes(&self, from: SeqNo, options: ChangeOptions) -> Result<Changes> {
+        if options.durable_only {
+            let text = "a follower does not know which changes are durable: ask the writer";
+            return Err(Error::invalid(text));
+        }
+        let FollowerInner { env, dir, .. } = &*self.inner;
+        changes::of_follower(Box::new(self.clone()), (env.clone(), dir.clone()), from)
+    }
+
     /// Returns the error of the last refresh in the background; `None` if it did not fail.
     pub fn refresh_error(&self) -> Option<Error> {
         self.inner.failure.lock().clone()
@@ -326,6 +356,19 @@ impl Follower {
     /// The database's directory.
     pub fn path(&self) -> &Path {
         &self.inner.dir
+    }
+}
+
+impl FollowedLogs for Follower {
+    fn read_on(&self) -> Result<()> {
+        self.refresh().map(drop)
+    }
+
+    fn look(&self, look: &mut dyn FnMut(&Followed<'_>)) -> Result<()> {
+        self.copy("read of changes", |followed| {
+            look(&followed);
+            Ok(())
+        })
     }
 }
 

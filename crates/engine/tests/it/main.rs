@@ -5,6 +5,7 @@
 
 mod abuse;
 mod calls;
+mod changes;
 mod cross_checks;
 mod database;
 mod descriptors;

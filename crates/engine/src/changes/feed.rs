@@ -1,0 +1,195 @@
+//! The feed as a consumer has it: the next change now, within a time, or by a waker.
+//!
+//! Owns: the wait of a consumer. Never does: read a log (`reader.rs`).
+
+use super::change::Change;
+use super::log_list::LogList;
+use super::reader::FeedReader;
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use windrow_base::{KeyspaceId, Result, SeqNo};
+use windrow_env::Env;
+use windrow_env::sync::{Condvar, Mutex};
+use windrow_read::lock_ranks;
+
+/// How the feed of changes is read.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ChangeOptions {
+    /// Hands out only changes that are on the device: for a consumer whose own state outlives a
+    /// power loss, which takes writes without sync. Such writes come once something syncs the log:
+    /// a synced write, [`crate::Db::sync`], the setting `wal_sync_interval_ms`, or the end of a log
+    /// that is kept.
+    pub durable_only: bool,
+}
+
+/// A database from which changes are read.
+pub(super) trait Source: Send {
+    fn place(&self) -> (&Env, &Path);
+
+    /// The logs now; `None` where nothing has come since a consumer read all before `next_seq`.
+    fn list(&mut self, next_seq: SeqNo) -> Result<Option<LogList>>;
+
+    /// The name of a keyspace that is there.
+    fn name(&self, id: KeyspaceId) -> Option<Arc<str>>;
+
+    /// Has `waker` woken when something may have come.
+    fn listen(&self, waker: &Waker);
+}
+
+/// The feed of changes from a sequence number on: see [`crate::Db::changes`].
+///
+/// As an iterator it gives the changes that are there now, and ends for the time being when all of
+/// them were taken; more may follow. An error loses no change: the next call tries again.
+pub struct Changes {
+    source: Box<dyn Source>,
+    reader: FeedReader,
+    /// Behind the last change that was taken.
+    next_seq: SeqNo,
+}
+
+impl Changes {
+    /// A feed from `from` on. Fails now where the logs do not have that number.
+    pub(super) fn new(mut source: Box<dyn Source>, from: SeqNo) -> Result<Changes> {
+        let from = from.max(1);
+        let list = source.list(0)?.unwrap_or_default();
+        if list.through + 1 < from {
+            return Err(super::log_list::taken_back(from, list.through + 1));
+        }
+        if from < list.begin {
+            return Err(list.gone(from));
+        }
+        let mut reader = FeedReader::new(from, &list.dropped);
+        reader.fill(source.place(), &list, &|id| source.name(id))?;
+        Ok(Changes { source, reader, next_seq: from })
+    }
+
+    /// The sequence number with which another consumer would go on behind the changes that were
+    /// taken.
+    pub fn next_seq(&self) -> SeqNo {
+        self.next_seq
+    }
+
+    /// Takes the next change, if there is one now. Returns at once, but for reads of the device.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the database does not have the next change any more, or never will: the
+    /// message says how to go on. `Corruption` naming log and offset; `Io`; `Closed`.
+    pub fn try_next(&mut self) -> Result<Option<Change>> {
+        if let Some(change) = self.take() {
+            return Ok(Some(change));
+        }
+        if let Some(list) = self.source.list(self.reader.next_seq())? {
+            let source = &self.source;
+            self.reader.fill(source.place(), &list, &|id| source.name(id))?;
+        }
+        Ok(self.take())
+    }
+
+    /// Takes the next change, and waits for it for at most `timeout`. `None` if none came.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// use std::time::Duration;
+    /// let mut changes = db.changes(1, Default::default())?;
+    /// db.put("apple", "red")?;
+    /// assert_eq!(changes.next_within(Duration::from_secs(1))?.unwrap().seq, 1);
+    /// assert!(changes.next_within(Duration::from_millis(1))?.is_none());
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Changes::try_next`].
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Change>> {
+        let env = self.source.place().0.clone();
+        let bell = Arc::new(Bell::new());
+        let waker = Waker::from(bell.clone());
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = env.clock.monotonic_ns().saturating_add(timeout_ns);
+        loop {
+            if let Some(change) = self.look(&waker)? {
+                return Ok(Some(change));
+            }
+            let left_ns = until_ns.saturating_sub(env.clock.monotonic_ns());
+            if left_ns == 0 {
+                return Ok(None);
+            }
+            if !env.jobs.step() && bell.wait(left_ns) {
+                return self.try_next();
+            }
+        }
+    }
+
+    /// Takes the next change, or has the task woken when it may be there: for async programs, which
+    /// need no thread for it. It does read the log on the calling thread.
+    ///
+    /// # Errors
+    /// As [`Changes::try_next`].
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Change>> {
+        match self.look(context.waker()) {
+            Ok(Some(change)) => Poll::Ready(Ok(change)),
+            Ok(None) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Takes the next change. Else `waker` is woken when there may be one.
+    fn look(&mut self, waker: &Waker) -> Result<Option<Change>> {
+        if let Some(change) = self.try_next()? {
+            return Ok(Some(change));
+        }
+        self.source.listen(waker);
+        // It may have come in between, and wake nobody.
+        self.try_next()
+    }
+
+    fn take(&mut self) -> Option<Change> {
+        let change = self.reader.take()?;
+        self.next_seq = change.seq + 1;
+        Some(change)
+    }
+}
+
+impl Iterator for Changes {
+    type Item = Result<Change>;
+
+    fn next(&mut self) -> Option<Result<Change>> {
+        self.try_next().transpose()
+    }
+}
+
+impl std::fmt::Debug for Changes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Changes(from {})", self.next_seq)
+    }
+}
+
+/// Wakes a thread that waits for a change.
+struct Bell {
+    rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Bell {
+    fn new() -> Bell {
+        Bell { rung: Mutex::new(lock_ranks::FEED_BELL, false), changed: Condvar::new() }
+    }
+
+    /// Waits until it rings, for at most this long. Returns whether the time is over.
+    fn wait(&self, ns: u64) -> bool {
+        let mut rung = self.rung.lock();
+        let is_over = !*rung && self.changed.wait_ns(&mut rung, ns) && !*rung;
+        *rung = false;
+        is_over
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Bell>) {
+        *self.rung.lock() = true;
+        self.changed.notify_all();
+    }
+}
