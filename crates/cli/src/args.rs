@@ -4,6 +4,7 @@
 //! anything.
 
 mod backup;
+mod changes;
 mod open;
 #[cfg(feature = "serve")]
 mod serve;
@@ -13,6 +14,7 @@ use crate::layout::{FieldsArgs, Format};
 use crate::session::Session;
 use crate::stop::OnStop;
 pub(crate) use backup::{BackupArgs, BackupsArgs, RestoreArgs};
+pub(crate) use changes::ChangesArgs;
 use clap::{Args, Parser, Subcommand};
 pub(crate) use open::Open;
 #[cfg(feature = "serve")]
@@ -102,6 +104,8 @@ pub(crate) enum Command {
     Backups(BackupsArgs),
     /// Make a database of a backup
     Restore(RestoreArgs),
+    /// Print the batches that were committed, in order
+    Changes(ChangesArgs),
     /// Delete a database
     Destroy(DestroyArgs),
     /// Work on one open database, command after command: at a prompt with history and completion,
@@ -141,6 +145,7 @@ impl Command {
             | Command::Put(_)
             | Command::Count(_)
             | Command::Scan(_)
+            | Command::Changes(_)
             | Command::Shell(_)
             | Command::Top(_)
             | Command::Export(_) => OnStop::Asks,
@@ -197,7 +202,8 @@ impl Command {
             | Command::Repair(RepairArgs { open, .. })
             | Command::Compact(CompactArgs { open, .. })
             | Command::Checkpoint(CheckpointArgs { open, .. })
-            | Command::Backup(BackupArgs { open, .. }) => (open, None),
+            | Command::Backup(BackupArgs { open, .. })
+            | Command::Changes(ChangesArgs { open, .. }) => (open, None),
             _ => return,
         };
         open.session = Some(session.clone());

@@ -4,6 +4,7 @@
 
 mod ask;
 mod backup;
+mod changes;
 mod demo;
 mod dump;
 #[cfg(feature = "import")]
@@ -58,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Backup(args) => backup::backup(&args, quiet),
         Command::Backups(args) => backup::list(&args, quiet),
         Command::Restore(args) => backup::restore(&args, quiet),
+        Command::Changes(args) => changes::run(&args),
         Command::Destroy(args) => maintain::destroy(&args),
         Command::Shell(args) => session::run(&args, quiet, run),
         #[cfg(feature = "serve")]

@@ -42,7 +42,7 @@ fn examples() -> BTreeMap<String, Value> {
 #[test]
 fn every_shape_is_documented() {
     let sh = Shell::new();
-    sh.ok("keyspaces words.db create hits --merge add");
+    sh.ok("keyspaces words.db --option changes_bytes=1MiB create hits --merge add");
     for n in 0..50 {
         sh.ok(&format!("put words.db key{n:02} value --ttl 1h"));
     }

@@ -2,6 +2,7 @@
 //! `cargo test -p windrow-cli --test it load` runs one.
 
 mod backup;
+mod changes;
 mod common;
 mod formats;
 mod json;

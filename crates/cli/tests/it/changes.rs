@@ -1,0 +1,46 @@
+//! `changes`: of a database at rest, and of one that another process writes.
+
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
+use crate::common::Shell;
+use windrow::{Db, Options};
+
+#[test]
+fn changes_are_printed_from_any_number_on() {
+    let sh = Shell::new();
+    sh.ok("put db apple red --option changes_bytes=1MiB");
+    sh.ok("put db pear green");
+    sh.ok("delete db apple");
+    sh.ok("delete-range db a b");
+    let all = "1\tput\tdefault\tapple\tred\n2\tput\tdefault\tpear\tgreen\n\
+               3\tdelete\tdefault\tapple\n4\tdelete_range\tdefault\ta\tb\n";
+    assert_eq!(sh.ok("changes db"), all);
+    assert_eq!(sh.ok("changes db --from 3 --limit 1"), "3\tdelete\tdefault\tapple\n");
+    assert_eq!(
+        sh.ok("changes db --from 2 --limit 1 --hex"),
+        "2\tput\tdefault\t70656172\t677265656e\n"
+    );
+    assert_eq!(sh.ok("changes db --from 5"), "");
+    assert!(sh.fails("changes db --from 6", 1).contains("the database goes on with 5"));
+    let line = sh.ok("changes db --from 4 --json");
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(told["operations"][0]["from"], "a");
+    // Nothing is kept from here on.
+    sh.ok("put db fig blue --option changes_bytes=0");
+    assert_eq!(sh.ok("changes db"), "");
+    let said = sh.fails("changes db --from 1", 1);
+    assert!(said.contains("nothing before sequence number 6") && said.contains("S + 1"), "{said}");
+}
+
+#[test]
+fn changes_of_a_database_that_another_process_writes_are_followed() {
+    let sh = Shell::new();
+    let db = Db::open_with(sh.path("db"), Options::default()).unwrap();
+    db.put("a", "1").unwrap();
+    db.put([0xff], "2").unwrap();
+    assert_eq!(sh.ok("changes db --limit 1"), "1\tput\tdefault\ta\t1\n");
+    assert!(sh.fails("changes db --json", 1).contains("--hex"));
+    let followed = sh.ok("changes db --follow --limit 2 --hex");
+    assert_eq!(followed, "1\tput\tdefault\t61\t31\n2\tput\tdefault\tff\t32\n");
+    db.close().unwrap();
+}
