@@ -5,6 +5,7 @@
 //! Owns: the events of a session, by seed. Never does: draw a run's shape (`scenario.rs`), or judge
 //! (`judge.rs`, `targets.rs`, `scans.rs`).
 
+use crate::feed;
 use crate::judge::{Allowed, Judge, tells_of_lies};
 use crate::scans::Scans;
 use crate::scenario::{Client, ClientKind, Hazard, LIES, Scenario, Settings, Stream, stream};
@@ -51,6 +52,8 @@ pub struct Summary {
     pub failing: u64,
     /// Times that writing was turned on again without reopening.
     pub resumed: u64,
+    /// Times that a mirror was made of all changes, and was equal.
+    pub fed: u64,
     /// Runs that ended because damage by a lying device was found.
     pub detected: u64,
     /// Hash of every operation on files: the same seed gives the same.
@@ -72,6 +75,7 @@ impl Summary {
             turns: self.turns + other.turns,
             failing: self.failing + other.failing,
             resumed: self.resumed + other.resumed,
+            fed: self.fed + other.fed,
             detected: self.detected + other.detected,
             trace_hash: self.trace_hash ^ other.trace_hash,
             events_hash: self.events_hash ^ other.events_hash,
@@ -269,7 +273,7 @@ impl Run<'_> {
         let world = self.reborn(&mut fate);
         self.plan_crash(&mut fate);
         self.let_loose(&mut fate);
-        let (mut options, words) = self.scenario.options(session)?;
+        let (mut options, words) = self.options(session)?;
         options.components.listener = Some(self.traces.listener());
         self.note(|| format!("--- session {session}: {words}"));
         // Iterators outlive the database (P14).
@@ -358,6 +362,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.recovered(database)?;
+        self.feed(database, options)?;
         self.targets.check(&mut self.judge, world, options)?;
         // An earlier session may have ended before they were made.
         for op in &Composer::setup() {
@@ -432,6 +437,32 @@ impl Run<'_> {
         judged
     }
 
+    /// Compares the feed of changes with the contents, where old logs are kept and nothing fails.
+    fn feed(&mut self, database: &Database, options: &Options) -> Result<(), String> {
+        let is_sound = !self.judge.allowed.lies && !self.judge.detected && !self.fs().is_dead();
+        if options.settings.changes_bytes == 0 || !is_sound {
+            return Ok(());
+        }
+        let fs = self.fs().clone();
+        fs.set_quiet(true);
+        let checked = feed::check(database.db(), self.judge.model(), options);
+        fs.set_quiet(false);
+        if fs.is_dead() {
+            return Ok(());
+        }
+        self.summary.fed += u64::from(checked?);
+        Ok(())
+    }
+
+    /// The options of a session. Half of the seeds keep old logs for the feed of changes.
+    fn options(&self, session: u64) -> Result<(Options, String), String> {
+        let (mut options, words) = self.scenario.options(session)?;
+        if self.scenario.stream(Stream::World).below(2) == 0 {
+            options.settings.changes_bytes = 1 << 30;
+        }
+        Ok((options, words))
+    }
+
     fn pass_time(&mut self, rng: &mut Rng) {
         if rng.below(24) != 0 {
             return;
@@ -491,7 +522,7 @@ impl Run<'_> {
             self.fs().inject(fault.clone());
         }
         self.judge.allowed = Allowed { lies: self.judge.allowed.lies, ..Allowed::default() };
-        let (mut options, _) = self.scenario.options(session)?;
+        let (mut options, _) = self.options(session)?;
         options.components.listener = Some(self.traces.listener());
         for _ in 0..2 {
             let world = self.reborn(&mut fate);
@@ -518,6 +549,7 @@ impl Run<'_> {
         if self.judge.detected {
             return Ok(());
         }
+        self.feed(&database, options).map_err(EndError::wrong)?;
         self.targets.check(&mut self.judge, world, options).map_err(EndError::wrong)?;
         let db = database.db();
         db.verify().and_then(|r| r.into_result()).map_err(failed("verify"))?;

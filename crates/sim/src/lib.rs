@@ -10,6 +10,7 @@ pub mod crash;
 pub mod exhaustive;
 pub mod faults;
 pub mod features;
+pub mod feed;
 #[macro_use]
 mod forwarded_methods;
 pub mod fuzz;

@@ -5,6 +5,7 @@
 //! promises that need many cases.
 
 mod backing_up;
+mod feeding;
 mod filling;
 mod following;
 mod forking;
@@ -121,6 +122,9 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("damage to a backup is not restored (P28)", backing_up::damage_is_not_restored),
     ("damage is not backed up (P28)", backing_up::damage_is_not_backed_up),
     ("tables stay until they are copied (P28)", backing_up::tables_stay_until_they_are_copied),
+    ("a kept log is durable (P29)", feeding::a_kept_log_is_durable),
+    ("a drop is a change (P29)", feeding::a_drop_is_a_change),
+    ("a write wakes who waits for it (P29)", feeding::a_write_wakes_who_waits),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 

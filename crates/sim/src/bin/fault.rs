@@ -130,12 +130,13 @@ fn seeds(args: &Args, settings: &Settings) -> Result<(), String> {
         let seconds = begin.elapsed().as_secs_f64();
         println!(
             "{} seeds, {} crashes ({} in recovery), {} sessions on failing devices, {} resumes, \
-             {} lies found out, {:.0} s, {:.0} crashes/s",
+             {} feeds of changes, {} lies found out, {:.0} s, {:.0} crashes/s",
             chunk.end - args.start,
             total.crashes(),
             total.in_recovery,
             total.failing,
             total.resumed,
+            total.fed,
             total.detected,
             seconds,
             total.crashes() as f64 / seconds,

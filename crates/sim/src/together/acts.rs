@@ -8,6 +8,7 @@ use super::ledger::{Counts, Ledger, first_key};
 use super::stage::{Ground, Stage, queued, shown};
 use std::path::Path;
 use windrow::backup::{BackedUp, BackupDirectory, BackupOptions};
+use windrow::changes::Operation;
 use windrow::{Batch, Conditions, Keyspace, TransactionOptions, WriteSync};
 use windrow_base::{ErrorKind, Result};
 
@@ -59,6 +60,7 @@ pub const ACTS: &[Act] = &[
     act("follow", follow, 8),
     act("copy", copy, 4),
     act("backup_followed", backup_followed, 6),
+    act("changes", changes, 10),
     Act { name: "resume", run: resume, kind: Kind::Breaks, times: 6 },
     Act { name: "close", run: close, kind: Kind::Closes, times: 1 },
 ];
@@ -298,6 +300,44 @@ fn read(stage: &Stage, _: usize) -> Result<()> {
     let memory = stats.memory;
     assert!(memory.memtables_bytes < u64::MAX / 2, "{memory:?}");
     stage.db.at_rest().map(drop)
+}
+
+/// Reads the feed of changes behind a snapshot: each author's writes are there in order, and all that
+/// were acknowledged before a look are.
+fn changes(stage: &Stage, _: usize) -> Result<()> {
+    let held = stage.db.snapshot();
+    let mut seen = stage.ledger.observe(&stage.spaces, &held)?;
+    let mut changes = match stage.db.changes(held.seq() + 1, Default::default()) {
+        // The logs behind the snapshot are gone.
+        Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(()),
+        changes => changes?,
+    };
+    drop(held);
+    for _ in 0..3 {
+        let before = stage.ledger.acknowledged();
+        loop {
+            let change = match changes.try_next() {
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(()),
+                change => change?,
+            };
+            let Some(change) = change else { break };
+            for operation in &change.operations {
+                let Operation::Put { key, value, .. } = operation else { continue };
+                let Some(author) = stage.ledger.author(key) else { continue };
+                let number = stage.ledger.number(Some(value));
+                assert!(seen[author] <= number, "{number} of {author} after {}", seen[author]);
+                seen[author] = number;
+            }
+        }
+        // Ingested entries are not in the feed.
+        let ingests =
+            |author: usize| ACTS.get(author).is_some_and(|a| a.name.starts_with("ingest"));
+        let lacks = |author: &usize| seen[*author] < before[*author] && !ingests(*author);
+        let missing = (0..seen.len()).find(lacks);
+        assert_eq!(missing, None, "the feed has {seen:?}, and {before:?} was acknowledged");
+        stage.ground.pause();
+    }
+    Ok(())
 }
 
 /// Reads twice in another process.

@@ -205,6 +205,11 @@ impl Ledger {
         numbers
     }
 
+    /// Returns the author of a key of a write; `None` for any other key.
+    pub fn author(&self, found: &[u8]) -> Option<usize> {
+        (0..self.authors).find(|&author| found.starts_with(prefix(author).as_bytes()))
+    }
+
     /// Returns the number of the write that an author's value belongs to; 0 if there is no value.
     pub fn number(&self, value: Option<&[u8]>) -> u64 {
         value.map_or(0, |value| self.parse(value)[0])

@@ -127,7 +127,9 @@ fn run_pair(names: [&str; 2]) {
     let acts = names.map(named);
     let is = |kind| acts.iter().any(|(_, act)| act.kind == kind);
     let excuses = Excuses { closes: is(Kind::Closes), fails: is(Kind::Breaks) };
-    let machine = Arc::new(Machine::new().with_setting("manifest_bytes", "1KiB"));
+    let machine = Machine::new().with_setting("manifest_bytes", "1KiB");
+    let kept = if names.contains(&"changes") { "1MiB" } else { "0" };
+    let machine = Arc::new(machine.with_setting("changes_bytes", kept));
     let (db, jobs) = machine.open(DIR);
     let ledger = Arc::new(Ledger::new(ACTS.len() + 2, VALUE_BYTES));
     let stage = Stage::new(db, ledger, machine.clone(), excuses).expect("keyspaces");
@@ -332,6 +334,15 @@ pairs! {
     backup_followed_and_backup_followed: "backup_followed", "backup_followed";
     backup_followed_and_resume: "backup_followed", "resume";
     backup_followed_and_close: "backup_followed", "close";
+    write_and_changes: "write", "changes";
+    transact_and_changes: "transact", "changes";
+    ingest_and_changes: "ingest", "changes";
+    flush_and_changes: "flush", "changes";
+    keyspaces_and_changes: "keyspaces", "changes";
+    checkpoint_and_changes: "checkpoint", "changes";
+    changes_and_changes: "changes", "changes";
+    changes_and_resume: "changes", "resume";
+    changes_and_close: "changes", "close";
     resume_and_resume: "resume", "resume";
     resume_and_close: "resume", "close";
     close_and_close: "close", "close";
