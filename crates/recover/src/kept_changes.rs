@@ -46,8 +46,8 @@ pub(crate) fn of_open(
         return Kept::new();
     }
     let mut kept = Kept::clone(&state.kept);
-    let missing = state.kept.iter().filter(|(n, log)| !is_there(host, listing, **n, log.bytes));
-    if let Some(last) = missing.map(|(&number, _)| number).last() {
+    let is_missing = |(n, log): &(&FileNumber, &KeptLog)| !is_there(host, listing, **n, log.bytes);
+    if let Some((last, _)) = state.kept.iter().rfind(is_missing) {
         // The feed cannot go on behind it.
         kept = kept.split_off(&(last + 1));
     }
