@@ -181,7 +181,10 @@ impl Bell {
     /// Waits until it rings, for at most this long. Returns whether the time is over.
     fn wait(&self, ns: u64) -> bool {
         let mut rung = self.rung.lock();
-        let is_over = !*rung && self.changed.wait_ns(&mut rung, ns) && !*rung;
+        let is_over = match *rung {
+            true => false,
+            false => self.changed.wait_ns(&mut rung, ns) && !*rung,
+        };
         *rung = false;
         is_over
     }
