@@ -10,6 +10,9 @@
 //! logs cross-check a manifest that is not in the copy. The copy is opened before it counts as
 //! made.
 //!
+//! Where the file system has no links, tables are copied, and each block is compared with its checksum: damage to the
+//! source, or a bad read, fails the checkpoint. A link shares the bytes with the source, damage among them.
+//!
 //! Owns: the order in which the files of a copy are made, and their removal after a failure.
 //! Never does: change the source, except by a flush, or remove a file that it did not make.
 
@@ -21,6 +24,8 @@ use windrow_env::fs::{ReadOptions, WriteFile, WriteOptions, is_taken};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::current::Current;
 use windrow_format::names;
+use windrow_format::table::PieceReader;
+use windrow_plan::tree::File;
 use windrow_read::events::Event;
 use windrow_read::read::view::ReadView;
 use windrow_recover::database::Database;
@@ -35,7 +40,7 @@ use windrow_store::write::segments::{EMPTY_BYTES, NewWal};
 use windrow_store::write::wal::Wal;
 
 /// The bytes copied at a time where links are not supported.
-const COPY_BYTES: usize = 1 << 20;
+const COPY_BYTES: u64 = 1 << 20;
 
 /// The name of such a copy in errors.
 const CHECKPOINT: &str = "a checkpoint";
@@ -302,7 +307,7 @@ impl Copy {
             for (_, _, file) in keyspace.version.files() {
                 linked.files += 1;
                 (source.check)()?;
-                if self.link_or_copy(source, file.number)? {
+                if self.link_or_copy(source, file)? {
                     linked.linked_bytes += file.bytes;
                 } else {
                     linked.copied_bytes += file.bytes;
@@ -326,30 +331,25 @@ impl Copy {
     /// Returns whether it was linked.
     ///
     /// A link that failed for another reason may be there nevertheless.
-    fn link_or_copy(&mut self, source: &CopySource<'_>, number: FileNumber) -> Result<bool> {
-        let name = names::table(number);
+    fn link_or_copy(&mut self, source: &CopySource<'_>, table: &File) -> Result<bool> {
+        let name = names::table(table.number);
         let linked = self.env.fs.link(&source.dir.join(&name), &self.dir.join(&name));
         match self.note(name.clone(), linked) {
             Ok(()) => return Ok(true),
             Err(e) if e.kind() == ErrorKind::NotSupported => {}
             Err(e) => return Err(e),
         }
-        self.copy_file(source, name)?;
+        self.copy_table(source, name, table)?;
         Ok(false)
     }
 
-    /// Copies a file, and waits until it is on the device.
-    fn copy_file(&mut self, source: &CopySource<'_>, name: String) -> Result<()> {
+    /// Copies a table, and waits until it is on the device.
+    fn copy_table(&mut self, source: &CopySource<'_>, name: String, table: &File) -> Result<()> {
         let file = self.env.fs.open(&source.dir.join(&name), ReadOptions::default())?;
+        let mut pieces = PieceReader::new(file, table.uid, table.bytes)?;
         let mut copy = self.create(name)?;
-        let bytes = file.len();
-        let mut buf = vec![0; COPY_BYTES];
-        let mut at = 0;
-        while at < bytes {
-            let chunk = COPY_BYTES.min((bytes - at) as usize);
-            file.read_at(at, &mut buf[..chunk])?;
-            copy.append(&buf[..chunk])?;
-            at += chunk as u64;
+        while pieces.next_bytes(COPY_BYTES) > 0 {
+            copy.append(pieces.read(COPY_BYTES)?)?;
         }
         copy.finish()
     }
@@ -436,7 +436,7 @@ impl Copy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Components, Db, Options};
+    use crate::{Components, Db, Follower, Options};
     use windrow_env::testing::{Fault, FaultKind, Ops, When, env};
 
     #[test]
@@ -497,6 +497,49 @@ mod tests {
                 return;
             }
         }
+    }
+
+    /// Where there are no links, no damaged byte of a table is copied: one that is changed on the
+    /// device, or by a read.
+    #[test]
+    fn a_checkpoint_by_copies_takes_no_damage_along() {
+        let (target, (env, handles)) = (Path::new("/copy"), env(1));
+        let components = Components { env: Some(env.clone()), ..Components::default() };
+        let options = Options { components, ..Options::default() };
+        let db = Db::open_with("/db", options.clone()).expect("a new database");
+        (0..40u8).for_each(|key| db.put([key], [key; 20]).expect("a write"));
+        db.flush().expect("a table");
+        let follower = Follower::open_with("/db", options.clone()).expect("a database");
+        let files = handles.fs.files(Path::new("/db"));
+        let table = files.iter().find(|name| name.ends_with(".sst")).expect("a table");
+        handles.fs.inject(Fault::new(FaultKind::NotSupported, Ops::LINK, When::MatchingFrom(0)));
+        let refuses = |made: Result<()>, case: &str| {
+            let refused = made.expect_err(case);
+            let names = refused.to_string().contains(table);
+            assert!(refused.is_corruption() && names, "{case}: {refused}");
+            assert!(!env.fs.exists(target).expect("a look"), "{case}");
+        };
+        let path = Path::new("/db").join(table);
+        for at in 0..env.fs.len(&path).expect("its length") {
+            handles.fs.flip(&path, at, 1);
+            refuses(db.checkpoint(target), &format!("byte {at}"));
+            refuses(follower.checkpoint(target), &format!("byte {at}, by a follower"));
+            handles.fs.flip(&path, at, 1);
+        }
+        for read in 0.. {
+            let bad = Fault::new(FaultKind::FlipBit, Ops::READ, When::Matching(read));
+            let bad = handles.fs.inject(bad.on_path(".sst"));
+            let made = db.checkpoint(target);
+            handles.fs.remove_fault(bad);
+            if made.is_ok() {
+                assert!(read > 2, "{read} reads were bad");
+                break;
+            }
+            refuses(made, &format!("read {read}"));
+        }
+        let copy = Db::open_with(target, options).expect("a whole copy");
+        assert_eq!(copy.iter().count(), 40);
+        copy.verify().and_then(|report| report.into_result()).expect("a sound copy");
     }
 
     /// Files that somebody else puts into the directory meanwhile are not removed.

@@ -426,7 +426,8 @@ impl Db {
     }
 
     /// Makes a copy of the database in a directory that is empty or not there
-    /// yet. Tables are shared by hard links where the file system can.
+    /// yet. Tables are shared by hard links where the file system can; elsewhere they are copied, and
+    /// each block is compared with its checksum.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -442,8 +443,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the directory holds something; `Io`, `NoSpace`.
-    /// This database is intact whatever happens.
+    /// `InvalidArgument` if the directory holds something; `Io`, `NoSpace`; `Corruption` of a table that
+    /// is copied. This database is intact whatever happens.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         checkpoint::checkpoint(self.database(), dir.as_ref())
     }

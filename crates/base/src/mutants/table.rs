@@ -275,7 +275,7 @@ mutants! {
     187 BackupSumIgnored ["P28", "R6"] "what a restore copies is not compared with its checksum";
     188 BackupRecordCrc ["P28", "R6"] "the checksum of a backup's record is not compared";
     189 BackupUnpinned ["P28", "R7"] "tables may go while they are copied to a backup";
-    190 BackupSourceUnchecked ["P28", "R6"] "what is copied to a backup is not checked";
+    190 BackupSourceUnchecked ["P28", "R6"] "what a backup or a checkpoint copies of a table is not checked";
 
     // The feed of changes.
     191 KeptUnsynced ["P29", "P29"] "a log is kept for the feed of changes and not synced";

@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, unless_mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
 use windrow_env::Env;
-use windrow_env::fs::{ReadFile, ReadOptions};
+use windrow_env::fs::ReadOptions;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names as files;
-use windrow_format::table::Pieces;
+use windrow_format::table::PieceReader;
 use windrow_read::cache::TableHandle;
 use windrow_read::events::Event;
 use windrow_recover::database::Database;
@@ -274,21 +274,8 @@ impl Source<'_> {
         let path = self.dir.join(files::table(number));
         let opened = self.env.fs.open(&path, ReadOptions { direct: self.direct });
         pace.wait_for(0)?;
-        let file = opened?;
-        if file.len() != bytes {
-            let text = format!("it has {} bytes, where {bytes} were written", file.len());
-            return Err(Error::corruption(text).with_file(path.display().to_string()));
-        }
-        let pieces = Pieces::of(&*file, uid)?;
-        Ok(Reading {
-            file,
-            pieces,
-            sum: Sum::default(),
-            buf: Vec::new(),
-            taken: 0,
-            pace,
-            failed: None,
-        })
+        let pieces = PieceReader::new(opened?, uid, bytes)?;
+        Ok(Reading { pieces, sum: Sum::default(), taken: 0, pace, failed: None })
     }
 
     fn copy(
@@ -301,7 +288,7 @@ impl Source<'_> {
         let put = target.put(&names::table(uid), &mut reading);
         // The target may have wrapped an error of the source in one of its own.
         reading.failed.take().map_or(put, Err)?;
-        let left = bytes - reading.sum.bytes + (reading.buf.len() - reading.taken) as u64;
+        let left = bytes - reading.sum.bytes + reading.waiting().len() as u64;
         if left > 0 {
             let text = format!("the target left {left} of the {bytes} bytes of table {number}");
             return Err(Error::new(ErrorKind::Io, text));
@@ -310,14 +297,12 @@ impl Source<'_> {
     }
 }
 
-/// A table that is read from its beginning. Damaged pieces are not handed on.
+/// A table that is read from its beginning, as a target takes it.
 struct Reading<'p, 'c> {
-    file: Arc<dyn ReadFile>,
-    pieces: Pieces,
-    /// The checksum of all bytes so far, those in `buf` among them.
+    pieces: PieceReader,
+    /// The checksum of all pieces so far, those that were not taken yet among them.
     sum: Sum,
-    /// Pieces that were read and checked, and how much of them was taken.
-    buf: Vec<u8>,
+    /// How much of the last pieces was taken.
     taken: usize,
     pace: &'p mut Pace<'c>,
     /// The error that ended reading.
@@ -325,30 +310,29 @@ struct Reading<'p, 'c> {
 }
 
 impl Reading<'_, '_> {
-    /// Reads and checks the next pieces. Returns whether there are any.
+    /// Reads the next pieces. Returns whether there are any.
     fn next_pieces(&mut self) -> Result<bool> {
-        let begin = self.sum.bytes;
-        self.taken = 0;
-        self.buf.clear();
-        if begin == self.file.len() {
-            return Ok(false);
+        let bytes_max = self.pace.piece_bytes();
+        let bytes = self.pieces.next_bytes(bytes_max);
+        if bytes > 0 {
+            self.pace.wait_for(bytes)?;
         }
-        let end = self.pieces.end_of(begin, self.pace.piece_bytes());
-        self.pace.wait_for(end - begin)?;
-        self.buf.resize((end - begin) as usize, 0);
-        self.file.read_at(begin, &mut self.buf)?;
-        let named = |error: Error| error.with_file(self.file.path().display().to_string());
-        unless_mutant!(BackupSourceUnchecked, self.pieces.check(begin, &self.buf).map_err(named)?);
-        self.sum.add(&self.buf);
-        Ok(true)
+        self.taken = 0;
+        self.sum.add(self.pieces.read(bytes_max)?);
+        Ok(bytes > 0)
+    }
+
+    /// Returns the bytes that were read, and not taken yet.
+    fn waiting(&self) -> &[u8] {
+        &self.pieces.last()[self.taken..]
     }
 
     fn read_on(&mut self, buf: &mut [u8]) -> Result<usize> {
-        if self.taken == self.buf.len() && !self.next_pieces()? {
+        if self.waiting().is_empty() && !self.next_pieces()? {
             return Ok(0);
         }
-        let len = buf.len().min(self.buf.len() - self.taken);
-        buf[..len].copy_from_slice(&self.buf[self.taken..self.taken + len]);
+        let len = buf.len().min(self.waiting().len());
+        buf[..len].copy_from_slice(&self.waiting()[..len]);
         self.taken += len;
         Ok(len)
     }

@@ -28,7 +28,7 @@ pub(crate) use footer::HEADER_MAGIC as MAGIC;
 pub use footer::{FOOTER_BYTES, HEADER_BYTES, HEADER_MAGIC};
 pub use index::{IndexIter, IndexPart, decode_partition};
 pub use open::{FilterKind, Table};
-pub use pieces::Pieces;
+pub use pieces::PieceReader;
 pub use properties::Properties;
 pub use read::{decode_block, read_block};
 pub use remains::{Remains, remains, uids};

@@ -3,21 +3,96 @@
 //! For who copies a table, and is not to copy damage along: each byte is in one piece, and each
 //! piece has a checksum. Where pieces end, the index says, whose blocks are read and checked first.
 //!
-//! Owns: where pieces end. Never does: decompress a block, or look into one of data (`verify.rs`
-//! does).
+//! Owns: where pieces end, and the check of each before a copy gets it. Never does: decompress a block,
+//! or look into one of data (`verify.rs` does).
 
 use super::footer::{Footer, decode_header};
 use super::{
     BLOCK_TRAILER_BYTES, BlockHandle, BlockKind, FOOTER_BYTES, HEADER_BYTES, Locate,
     decode_partition, read_block,
 };
-use windrow_base::{Error, FileUid, Result};
+use std::sync::Arc;
+use windrow_base::{Error, FileUid, Result, unless_mutant};
 use windrow_env::ReadFile;
 use windrow_env::checksum::checksum;
 
+/// Reads a table from its beginning, for a copy. Damaged pieces are not handed on.
+pub struct PieceReader {
+    file: Arc<dyn ReadFile>,
+    pieces: Pieces,
+    /// The end of the pieces that were read.
+    at: u64,
+    /// The pieces that were read last.
+    buf: Vec<u8>,
+}
+
+impl std::fmt::Debug for PieceReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PieceReader({} at {} of {:?})", self.file.path().display(), self.at, self.pieces)
+    }
+}
+
+impl PieceReader {
+    /// Makes a reader of a table that was written with this uid and length.
+    ///
+    /// # Errors
+    /// `Corruption` for a file of another length, and where footer or index are damaged, or blocks do
+    /// not lie back to back; `NotSupported` for a newer format; `Io`.
+    pub fn new(file: Arc<dyn ReadFile>, uid: FileUid, bytes: u64) -> Result<PieceReader> {
+        if file.len() != bytes {
+            let text = format!("it has {} bytes, where {bytes} were written", file.len());
+            return Err(Error::corruption(text).with_file(file.path().display().to_string()));
+        }
+        let pieces = Pieces::of(&*file, uid)?;
+        Ok(PieceReader { file, pieces, at: 0, buf: Vec::new() })
+    }
+
+    /// Returns the number of bytes that [`PieceReader::read`] reads next; 0 at the end.
+    pub fn next_bytes(&self, bytes_max: u64) -> u64 {
+        if self.at == self.file.len() {
+            0
+        } else {
+            self.pieces.end_of(self.at, bytes_max) - self.at
+        }
+    }
+
+    /// Reads and checks the whole pieces that fit into `bytes_max`, or one that is larger; nothing at
+    /// the end.
+    ///
+    /// # Errors
+    /// `Corruption` of a piece that is not what was written, `Io`. The table ends there for the
+    /// caller.
+    pub fn read(&mut self, bytes_max: u64) -> Result<&[u8]> {
+        let len = self.next_bytes(bytes_max);
+        if let Err(error) = self.read_checked(len) {
+            self.buf.clear();
+            return Err(error);
+        }
+        self.at += len;
+        Ok(&self.buf)
+    }
+
+    fn read_checked(&mut self, len: u64) -> Result<()> {
+        self.buf.clear();
+        self.buf.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
+        self.file.read_at(self.at, &mut self.buf)?;
+        let named = |error: Error| error.with_file(self.file.path().display().to_string());
+        unless_mutant!(
+            BackupSourceUnchecked,
+            self.pieces.check(self.at, &self.buf).map_err(named)?
+        );
+        Ok(())
+    }
+
+    /// Returns the pieces that were read last; none after an error.
+    pub fn last(&self) -> &[u8] {
+        &self.buf
+    }
+}
+
 /// Where the pieces of a table end.
 #[derive(Debug)]
-pub struct Pieces {
+struct Pieces {
     uid: FileUid,
     /// Of header, blocks and footer, ascending.
     ends: Vec<u64>,
@@ -29,7 +104,7 @@ impl Pieces {
     /// # Errors
     /// `Corruption` where footer or index are damaged, or blocks do not lie back to back;
     /// `NotSupported` for a newer format; `Io`.
-    pub fn of(file: &dyn ReadFile, uid: FileUid) -> Result<Pieces> {
+    fn of(file: &dyn ReadFile, uid: FileUid) -> Result<Pieces> {
         Pieces::read(file, uid).map_err(|e| e.with_file(file.path().display().to_string()))
     }
 
@@ -72,7 +147,7 @@ impl Pieces {
 
     /// Returns the end of the whole pieces that fit into `bytes_max` from `begin` on, where one begins;
     /// if the first is larger, its end.
-    pub fn end_of(&self, begin: u64, bytes_max: u64) -> u64 {
+    fn end_of(&self, begin: u64, bytes_max: u64) -> u64 {
         let next = self.ends.partition_point(|end| *end <= begin);
         let beyond = self.ends.partition_point(|end| *end <= begin.saturating_add(bytes_max));
         let last = self.ends.len() - 1;
@@ -83,7 +158,7 @@ impl Pieces {
     ///
     /// # Errors
     /// `Corruption` with the offset of the first one that is not what was written.
-    pub fn check(&self, begin: u64, bytes: &[u8]) -> Result<()> {
+    fn check(&self, begin: u64, bytes: &[u8]) -> Result<()> {
         let (mut at, mut rest) = (begin, bytes);
         let first = self.ends.partition_point(|end| *end <= begin);
         for &end in &self.ends[first..] {

@@ -384,17 +384,15 @@ fn giant_entries_and_longest_keys() {
 
 /// Copies a table piece by piece; pieces of at most `bytes_max` are copied several at a time.
 fn copy(file: &Arc<dyn ReadFile>, bytes_max: u64) -> Result<Vec<u8>> {
-    let pieces = Pieces::of(&**file, UID)?;
+    let mut reader = PieceReader::new(file.clone(), UID, file.len())?;
     let mut copied = Vec::new();
     while (copied.len() as u64) < file.len() {
-        let begin = copied.len() as u64;
-        let end = pieces.end_of(begin, bytes_max);
-        assert!(begin < end, "nothing at {begin}");
-        let mut bytes = vec![0; (end - begin) as usize];
-        file.read_at(begin, &mut bytes)?;
-        pieces.check(begin, &bytes)?;
-        copied.extend(bytes);
+        let announced = reader.next_bytes(bytes_max);
+        let pieces = reader.read(bytes_max)?;
+        assert!(!pieces.is_empty() && pieces.len() as u64 == announced, "at {}", copied.len());
+        copied.extend_from_slice(pieces);
     }
+    assert!(reader.read(bytes_max)?.is_empty(), "nothing is behind the end");
     Ok(copied)
 }
 
