@@ -130,3 +130,22 @@ fn everything_at_once_loses_nothing() {
         eprintln!("{said}");
     }
 }
+
+/// A few seconds of backups under full writes, by the writer and by a follower.
+#[test]
+fn backups_under_full_writes_hold_their_moments() {
+    let output = torture(&["moments", "--minutes", "0.1", "--slots", "300"]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    eprintln!("{said}");
+}
+
+/// The canary: a key that is gone from what was restored must be noticed.
+#[test]
+fn a_backup_that_lacks_a_key_is_noticed() {
+    let output = torture(&["moments", "--minutes", "0.02", "--slots", "50", "--sabotage"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let kept = said.lines().find_map(|line| line.strip_prefix("kept: ")).expect("it is kept");
+    let _ = std::fs::remove_dir_all(kept);
+}

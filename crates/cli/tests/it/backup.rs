@@ -5,9 +5,9 @@
 
 use crate::common::{Shell, stderr};
 use serde_json::Value;
-use std::time::Duration;
 use windrow::backup::BackupDirectory;
 use windrow::{Db, Options};
+use windrow_sim::torture::{Failure, Outcome, backups};
 
 /// The object that a command prints.
 fn json(sh: &Shell, line: &str) -> Value {
@@ -149,62 +149,28 @@ fn a_damaged_table_is_told_and_stored_again() {
     assert_eq!(sh.ok("get copy a"), "1\n");
 }
 
-/// Killed at any moment and run again, next to a writer in another process: every backup that is
-/// listed is whole, and restores to what the database held.
+/// A short run of `torture backups`: the program is killed while it backs up, restores and prunes, next to
+/// a writer. Longer ones are started by hand.
 #[test]
-fn a_backup_that_is_killed_is_run_again() {
+fn kills_leave_every_listed_backup_whole() {
     let sh = Shell::new();
-    let db = Db::open_with(sh.path("db"), Options::default()).unwrap();
-    let (mut kills, mut written) = (0, 0u64);
-    // From one that has hardly begun to one that is over.
-    for round in 0..60u64 {
-        for _ in 0..200 {
-            written += 1;
-            let value = written.to_string().repeat(50);
-            db.put(written.to_be_bytes(), value).unwrap();
-        }
-        if round % 3 == 0 {
-            db.flush().unwrap();
-        }
-        let mut child = sh.spawn("backup db backups --keep 4");
-        std::thread::sleep(Duration::from_micros(round * round * 8));
-        let ended = child.try_wait().unwrap();
-        assert!(ended.is_none_or(|status| status.success()), "{ended:?}");
-        kills += u64::from(ended.is_none());
-        let _ = child.kill();
-        child.wait().unwrap();
-        if round % 6 == 5 && sh.path("backups").exists() {
-            check_all(&sh, written);
-        }
+    match backups::run(&plan(&sh, 20)) {
+        Ok(Outcome::Passed(figures)) => eprintln!("{figures}"),
+        Ok(Outcome::Skipped(why)) => panic!("{why}"),
+        Err(Failure { why, .. }) => panic!("{why}"),
     }
-    assert!(kills > 5, "{kills} of 60 were killed");
-    sh.ok("backup db backups --keep 1");
-    assert_eq!(check_all(&sh, written), [written]);
-    db.close().unwrap();
-    eprintln!("{kills} of 60 backups were killed");
 }
 
-/// Verifies and restores every backup that is listed. Returns how many entries are in each: as far
-/// as the writer had come, without a gap.
-fn check_all(sh: &Shell, written: u64) -> Vec<u64> {
-    sh.ok("backups backups --verify");
-    let mut counts = Vec::new();
-    for number in numbers(sh) {
-        sh.ok(&format!("restore backups copy --backup {number}"));
-        let copy = Db::open(sh.path("copy")).unwrap();
-        let keys: Vec<u64> = copy
-            .iter()
-            .map(|entry| u64::from_be_bytes((*entry.unwrap().0).try_into().unwrap()))
-            .collect();
-        let count = keys.len() as u64;
-        assert!(
-            keys.iter().copied().eq(1..=count) && count.is_multiple_of(200) && count <= written
-        );
-        copy.verify().unwrap().into_result().unwrap();
-        copy.close().unwrap();
-        std::fs::remove_dir_all(sh.path("copy")).unwrap();
-        counts.push(count);
-    }
-    assert!(counts.is_sorted(), "{counts:?}");
-    counts
+/// The canary: a table that is taken from the backups after a kill is missed.
+#[test]
+fn a_backup_without_its_table_is_noticed() {
+    let sh = Shell::new();
+    let failure = backups::run(&backups::Plan { sabotage: true, ..plan(&sh, 200) }).unwrap_err();
+    assert!(failure.why.contains("tables/"), "{}", failure.why);
+}
+
+fn plan(sh: &Shell, kills: u64) -> backups::Plan {
+    let program = Some(env!("CARGO_BIN_EXE_windrow").into());
+    let (preset, dir) = ("all".into(), Some(sh.path("torture")));
+    backups::Plan { kills, program, seed: 1, preset, dir, sabotage: false }
 }

@@ -17,7 +17,7 @@ pub const EXIT_REFUSED: u8 = 3;
 pub const EXIT_BROKEN: u8 = 4;
 
 const SIGBUS: i32 = 7;
-const SIGKILL: i32 = 9;
+pub(super) const SIGKILL: i32 = 9;
 
 /// The way a worker ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,14 +65,7 @@ impl Spec<'_> {
         let program = std::env::current_exe()?;
         let mut command = match &self.strace {
             None => Command::new(program),
-            Some((strace, call, n)) => {
-                let mut command = Command::new(strace);
-                command.args(["-f", "-qq", "-o", "/dev/null"]);
-                command.args(["-e", &format!("trace={call}")]);
-                command.args(["-e", &format!("inject={call}:signal=SIGKILL:when={n}")]);
-                command.arg(program);
-                command
-            }
+            Some((strace, call, n)) => killed_at(strace, call, *n, &program),
         };
         let shape = &self.expected.shape;
         let numbers: Vec<String> = self.expected.numbers.iter().map(u64::to_string).collect();
@@ -163,6 +156,16 @@ impl Drop for Worker {
             let _ = self.child.wait();
         }
     }
+}
+
+/// Returns the command of a program that dies at its n-th system call of a kind.
+pub(super) fn killed_at(strace: &Path, call: &str, n: u64, program: &Path) -> Command {
+    let mut command = Command::new(strace);
+    command.args(["-f", "-qq", "-o", "/dev/null"]);
+    command.args(["-e", &format!("trace={call}")]);
+    command.args(["-e", &format!("inject={call}:signal=SIGKILL:when={n}")]);
+    command.arg(program);
+    command
 }
 
 fn end_of(status: ExitStatus, said: &str) -> End {

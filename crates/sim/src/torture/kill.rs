@@ -36,10 +36,10 @@ const CALLS: [(&str, u64); 9] = [
     ("openat", 120),
 ];
 /// The longest time that a process may take to reach its system call.
-const STRACE_MOST: Duration = Duration::from_secs(3);
+pub(super) const STRACE_MOST: Duration = Duration::from_secs(3);
 
 /// The longest time that a killed process may take to die: minutes on a busy machine.
-const DYING_MOST: Duration = Duration::from_secs(600);
+pub(super) const DYING_MOST: Duration = Duration::from_secs(600);
 
 /// The bytes that the canary leaves of each log: its header, and little more.
 const LOG_KEPT_BYTES: u64 = 256;
@@ -120,7 +120,7 @@ fn line(figures: &Figures, begin: Instant) -> String {
 }
 
 /// Returns the path of strace, if it is installed and may trace.
-fn strace() -> Option<PathBuf> {
+pub(super) fn strace() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|dir| dir.join("strace")).find(|p| p.is_file())?;
     let works = std::process::Command::new(&found).args(["-o", "/dev/null", "true"]).output();

@@ -87,10 +87,18 @@ impl Ledger {
     /// # Errors
     /// The system's error.
     pub fn acks(&self, writer: u32) -> io::Result<Vec<Ack>> {
+        self.acks_from(writer, 0)
+    }
+
+    /// Returns the acknowledgements of a writer from its `index`-th on.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn acks_from(&self, writer: u32, index: u64) -> io::Result<Vec<Ack>> {
         let mut acks = Vec::new();
         let mut bytes = vec![0; 64 << 10];
         loop {
-            let at = region(writer) + 8 * acks.len() as u64;
+            let at = region(writer) + 8 * (index + acks.len() as u64);
             let end = (region(writer) + REGION_BYTES - at).min(bytes.len() as u64) as usize;
             let read = self.file.read_at(&mut bytes[..end], at)? / 8 * 8;
             for entry in bytes[..read].chunks_exact(8) {
@@ -140,5 +148,6 @@ mod tests {
         let all = again.all(3).unwrap();
         assert_eq!((all[0].len(), all[1].len(), all[2].len()), (0, 20_000, 0));
         assert_eq!((all[1][0], all[1][1]), (ack(1, true), ack(2, false)));
+        assert_eq!(again.acks_from(1, 19_998).unwrap(), [ack(19_999, true), ack(20_000, false)]);
     }
 }

@@ -14,6 +14,7 @@
     reason = "this is about the real system: its processes, mounts, limits and clock"
 )]
 
+pub mod backups;
 mod bench;
 pub mod child;
 pub mod cut;
@@ -86,6 +87,10 @@ enum Command {
     /// Every operation of a database, at the same time: in a process that is killed, next to
     /// followers; or, with --threads, on threads over a simulated file system.
     Together(together::Plan),
+    /// Kills the program `windrow` while it backs up, restores and prunes, next to a writer.
+    Backups(backups::Plan),
+    /// Backups under full writes, each compared with the commits up to its sequence number.
+    Moments(backups::moments::Plan),
     #[command(hide = true)]
     TogetherActor(crate::together::processes::Task),
     #[command(hide = true)]
@@ -108,6 +113,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Follow(plan) => return run_follow(&plan),
         Command::FollowActor(task) => return follow_actors::run(&task),
         Command::Together(plan) => return run_together(&plan),
+        Command::Backups(plan) => return run_backups(&plan),
+        Command::Moments(plan) => return run_moments(&plan),
         Command::TogetherActor(task) => {
             crate::together::processes::act(&task);
             return ExitCode::SUCCESS;
@@ -160,6 +167,22 @@ fn run_follow(plan: &follow::Plan) -> ExitCode {
 fn run_together(plan: &together::Plan) -> ExitCode {
     stop::install();
     report("together", together::run(plan), |seed| plan.repeat(seed))
+}
+
+fn run_backups(plan: &backups::Plan) -> ExitCode {
+    stop::install();
+    let backups::Plan { kills, preset, .. } = plan;
+    report("backups", backups::run(plan), |seed| {
+        format!("backups --seed {seed} --kills {kills} --preset '{preset}'")
+    })
+}
+
+fn run_moments(plan: &backups::moments::Plan) -> ExitCode {
+    stop::install();
+    let backups::moments::Plan { minutes, preset, slots, .. } = plan;
+    report("moments", backups::moments::run(plan), |seed| {
+        format!("moments --seed {seed} --minutes {minutes} --preset '{preset}' --slots {slots}")
+    })
 }
 
 fn run_partial(plan: &partial::Plan) -> ExitCode {

@@ -102,7 +102,7 @@ impl From<Error> for End {
 pub fn run(task: &Task) -> ExitCode {
     // A parent that dies ends its worker.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    match work(task) {
+    match work(task, |_, crew| crew.run()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(End::Refused(error)) => {
             eprintln!("{}: {error}", error.kind().as_str());
@@ -115,7 +115,8 @@ pub fn run(task: &Task) -> ExitCode {
     }
 }
 
-fn work(task: &Task) -> Result<(), End> {
+/// Opens the database, and closes it after `other`.
+fn work<T>(task: &Task, other: impl FnOnce(&Db, &Crew<'_>) -> Result<T, End>) -> Result<T, End> {
     let broken = |e: std::io::Error| End::Broken(format!("the worker itself: {e}"));
     if task.descriptors > 0 {
         let few = Some(task.descriptors);
@@ -130,8 +131,42 @@ fn work(task: &Task) -> Result<(), End> {
     ledger.set_opened().map_err(broken)?;
     let stop = AtomicBool::new(false);
     let crew = Crew { task, shape: task.shape(), db: &db, keyspaces, ledger, stop };
-    crew.run()?;
-    Ok(db.close()?)
+    let done = other(&db, &crew)?;
+    db.close()?;
+    Ok(done)
+}
+
+/// Writes on threads of this process for as long as `other` runs.
+///
+/// # Errors
+/// The error of `other`; a refusal or a broken promise that a writer saw.
+pub(super) fn write_during<T>(
+    task: &Task,
+    other: impl FnOnce(&Db) -> Result<T, String>,
+) -> Result<T, String> {
+    let both = |db: &Db, crew: &Crew<'_>| {
+        thread::scope(|scope| {
+            let writers = scope.spawn(|| crew.run());
+            let stopped = StopAtEnd(&crew.stop);
+            let done = other(db);
+            drop(stopped);
+            joined(writers.join())?;
+            done.map_err(End::Broken)
+        })
+    };
+    work(task, both).map_err(|end| match end {
+        End::Refused(error) => format!("the writer was refused: {error}"),
+        End::Broken(what) => what,
+    })
+}
+
+/// Ends the writers, also if the thread panics that they write next to.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The state that the threads of a worker share.
