@@ -1,15 +1,15 @@
 //! The exhaustive loops: for each feature's workload a crash at every
 //! operation with every damage, a crash at every operation of every recovery,
 //! a fault at every operation, and every size of a device that is too small;
-//! and a kill at every operation of a repair (`killed_repairs.rs`).
+//! and kills at every operation of a repair (`killed_repairs.rs`) and of a backup (`killed_backups.rs`).
 //!
 //! Owns: the list of cases. Never does: judge (`trial.rs`).
 
 use crate::faults::Work;
 use crate::features::{FEATURES, Feature};
-use crate::killed_repairs;
 use crate::share::{Share, each};
 use crate::trial::{Death, Trial};
+use crate::{killed_backups, killed_repairs};
 use windrow_env::testing::{Fault, FaultKind, FileDamage, NameDamage, Ops, PowerLoss, When};
 
 /// Ways to die at each operation.
@@ -177,6 +177,12 @@ const LOOPS: [Loop; 4] = [
     ("full devices and few descriptors", limits),
 ];
 
+/// Loops that have databases of their own, by name.
+type Extra = (&'static str, fn(u64, &dyn Fn(&str)) -> Result<(), String>);
+
+const EXTRA: [Extra; 2] =
+    [(killed_repairs::NAME, killed_repairs::all), (killed_backups::NAME, killed_backups::all)];
+
 /// Runs all loops over all workloads, every `step`-th case of each (1: all, and under several sets
 /// of options); every operation still fails in some way. `only`: the workload of this name.
 /// `report` gets a line when a loop is done.
@@ -186,10 +192,10 @@ const LOOPS: [Loop; 4] = [
 pub fn all(step: u64, only: Option<&str>, report: &dyn Fn(&str)) -> Result<(), String> {
     if let Some(name) = only
         && !FEATURES.iter().any(|feature| feature.name == name)
-        && name != killed_repairs::NAME
+        && !EXTRA.iter().any(|(extra, _)| *extra == name)
     {
         let features = FEATURES.iter().map(|feature| feature.name);
-        let names: Vec<&str> = features.chain([killed_repairs::NAME]).collect();
+        let names: Vec<&str> = features.chain(EXTRA.map(|(name, _)| name)).collect();
         return Err(format!("there is no workload `{name}`, but {}", names.join(", ")));
     }
     let chosen = |feature: &Feature| only.is_none_or(|name| name == feature.name);
@@ -208,8 +214,6 @@ pub fn all(step: u64, only: Option<&str>, report: &dyn Fn(&str)) -> Result<(), S
             }
         }
     }
-    match only.is_none_or(|name| name == killed_repairs::NAME) {
-        true => killed_repairs::all(step, report),
-        false => Ok(()),
-    }
+    let chosen = EXTRA.iter().filter(|(extra, _)| only.is_none_or(|name| name == *extra));
+    chosen.into_iter().try_for_each(|(_, run)| run(step, report))
 }

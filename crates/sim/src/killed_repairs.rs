@@ -9,8 +9,8 @@ mod failing;
 mod specimen;
 
 use crate::share::{Share, each};
-use crate::trial::Death;
-use specimen::{Damage, Specimen, copied, made};
+use crate::trial::{Death, forked};
+use specimen::{Damage, Specimen, made};
 use windrow_env::testing::{FileDamage, NameDamage, PowerLoss};
 
 /// The name of these loops among the workloads.
@@ -51,7 +51,7 @@ fn once(specimen: &Specimen, share: Share) -> Result<u64, String> {
         if !share.has(case) {
             return Ok(0);
         }
-        let world = copied(&specimen.handles, case);
+        let world = forked(&specimen.handles, case);
         let left = specimen.killed(&world, case / 3, death(case))?;
         specimen.must_be_sane(&left)?;
         specimen.must_save(&left).map(|()| 1)
@@ -66,7 +66,7 @@ fn twice(specimen: &Specimen, share: Share) -> Result<u64, String> {
         if !share.has(case) {
             return Ok(0);
         }
-        let world = copied(&specimen.handles, case);
+        let world = forked(&specimen.handles, case);
         let left = specimen.killed(&world, case / count, death(case))?;
         let left = specimen.killed(&left, case % count, death(case + 1))?;
         specimen.must_save(&left).map(|()| 1)
@@ -80,7 +80,7 @@ fn again(specimen: &Specimen, share: Share) -> Result<u64, String> {
         if !share.has(case) {
             return Ok(0);
         }
-        let mut left = copied(&specimen.handles, case);
+        let mut left = forked(&specimen.handles, case);
         for kill in 0..KILLS_MAX {
             left = specimen.killed(&left, case / 2 + kill, death(case + kill))?;
         }

@@ -15,6 +15,7 @@ pub mod feed;
 mod forwarded_methods;
 pub mod fuzz;
 pub mod judge;
+pub mod killed_backups;
 pub mod killed_repairs;
 pub mod metamorphic;
 #[cfg(feature = "mutants")]

@@ -9,11 +9,11 @@
 
 use crate::crash;
 use crate::exhaustive;
-use crate::killed_repairs;
 use crate::probes::PROBES;
 use crate::rot::{self, CLOSED, CRASHES, Density, Plan, Script, Specimen};
 use crate::scenario::Settings;
 use crate::together;
+use crate::{killed_backups, killed_repairs};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -34,6 +34,9 @@ const TOGETHER_TIME: Duration = Duration::from_secs(300);
 
 /// One in this number of killed repairs is run; there are fewer of them.
 const REPAIRS_STEP: u64 = 5;
+/// The share of killed backups that are run: all of those behind which the power goes, and one in the square
+/// of this number of those in whose next run it does.
+const BACKUPS_STEP: u64 = 5;
 
 /// A harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,8 @@ pub enum Detector {
     Repairs,
     /// Repairs that are killed and run again.
     KilledRepairs,
+    /// Backups that are killed and run again, before the power goes.
+    KilledBackups,
     /// One small scenario for each promise that needs no larger harness.
     Probes,
     /// All acts at once, on threads.
@@ -58,13 +63,14 @@ pub enum Detector {
 
 impl Detector {
     /// All of them.
-    pub const ALL: [Detector; 8] = [
+    pub const ALL: [Detector; 9] = [
         Detector::Crashes,
         Detector::Exhaustive,
         Detector::Damages,
         Detector::Misplaced,
         Detector::Repairs,
         Detector::KilledRepairs,
+        Detector::KilledBackups,
         Detector::Probes,
         Detector::Together,
     ];
@@ -79,6 +85,7 @@ impl fmt::Display for Detector {
             Detector::Misplaced => "misplaced writes",
             Detector::Repairs => "repairs",
             Detector::KilledRepairs => "killed repairs",
+            Detector::KilledBackups => "killed backups",
             Detector::Probes => "probes",
             Detector::Together => "everything at once",
         })
@@ -99,7 +106,8 @@ pub struct Caught {
 /// Returns the harnesses that are run for a mutant, in this order.
 pub fn detectors(mutant: Mutant) -> &'static [Detector] {
     use Detector::{
-        Crashes, Damages, Exhaustive, KilledRepairs, Misplaced, Probes, Repairs, Together,
+        Crashes, Damages, Exhaustive, KilledBackups, KilledRepairs, Misplaced, Probes, Repairs,
+        Together,
     };
     match mutant as u32 {
         49 | 56 | 60 | 65 => &[Damages, Misplaced],
@@ -108,6 +116,7 @@ pub fn detectors(mutant: Mutant) -> &'static [Detector] {
         54 | 55 | 57 | 59 | 61 | 63 => &[Probes, Damages, Misplaced, Crashes],
         66 => &[Repairs],
         171..=173 => &[KilledRepairs],
+        191 => &[KilledBackups],
         177 => &[Together],
         175 | 178 | 179 => &[Probes, Together],
         40..=48 | 67 => &[Damages, Misplaced, Crashes],
@@ -144,6 +153,9 @@ fn ask(detector: Detector, cases: u64) -> Result<(), Failure> {
         }
         Detector::KilledRepairs => {
             killed_repairs::all(REPAIRS_STEP, &|_| ()).map_err(|why| (0, why))
+        }
+        Detector::KilledBackups => {
+            killed_backups::all(BACKUPS_STEP, &|_| ()).map_err(|why| (0, why))
         }
         Detector::Damages => damages(cases, &|specimen, plan, index| {
             rot::check(specimen, &plan.case(index)).map(drop)

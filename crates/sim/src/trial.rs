@@ -7,10 +7,11 @@
 use crate::features::Deed;
 use crate::judge::{Allowed, Judge};
 use crate::targets::Targets;
+use std::sync::Arc;
 use windrow::Options;
 use windrow_base::ErrorKind;
 use windrow_env::Jobs;
-use windrow_env::testing::{CrashFs, Handles, PowerLoss, env};
+use windrow_env::testing::{CrashFs, Handles, PowerLoss, SeededRandom, env};
 use windrow_testkit::op::Op;
 use windrow_testkit::oracle::compare;
 use windrow_testkit::subject::Database;
@@ -27,7 +28,24 @@ pub enum Death {
     PowerCut(PowerLoss),
 }
 
+/// Returns a copy of the files in a world of its own.
+pub(crate) fn forked(handles: &Handles, seed: u64) -> Handles {
+    let random = Arc::new(SeededRandom::new(seed));
+    Handles { fs: handles.fs.fork(), random, ..handles.reborn(seed) }
+}
+
 impl Death {
+    /// Returns the world after it.
+    pub(crate) fn after(self, handles: &Handles) -> Handles {
+        // File uids must differ from those of the session before.
+        let next = forked(handles, self.seed() ^ 1 << 40);
+        match self {
+            Death::Killed(seed) => next.fs.kill(seed),
+            Death::PowerCut(loss) => next.fs.crash_with(loss),
+        }
+        next
+    }
+
     /// Returns the seed of its draws.
     pub fn seed(&self) -> u64 {
         match self {

@@ -3,7 +3,7 @@
 //! `fault --exhaustive`).
 
 use windrow_sim::features::FEATURES;
-use windrow_sim::{exhaustive, killed_repairs};
+use windrow_sim::{exhaustive, killed_backups, killed_repairs};
 use windrow_testkit::sweep;
 
 /// One in this number of cases is run at every change. It shares no factor with the number of
@@ -20,6 +20,11 @@ fn no_crash_or_fault_at_any_operation_loses_anything() {
 #[test]
 fn a_killed_repair_that_is_run_again_saves_what_one_run_saves() {
     run(killed_repairs::NAME);
+}
+
+#[test]
+fn a_killed_backup_that_is_run_again_survives_a_power_loss() {
+    run(killed_backups::NAME);
 }
 
 fn run(name: &str) {

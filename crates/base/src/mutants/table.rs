@@ -71,6 +71,8 @@ macro_rules! mutants {
 // - the limit on values alone: a value over it is over the limit on batches too;
 // - RocksDB #9922 (recovery's manifest durable before its log): here the new
 //   manifest needs no log, and names one only when that is durable;
+// - the folders of backups that each open makes durable: the simulated file system has no folder that
+//   is not;
 // - publication out of order, and a checkpoint that flushes keyspace by keyspace
 //   while others write: nothing runs at the same time in the simulation. loom and
 //   shuttle look at these.
@@ -281,6 +283,9 @@ mutants! {
     191 KeptUnsynced ["P29", "P29"] "a log is kept for the feed of changes and not synced";
     192 DropUnfed ["P29", "P29"] "the drop of a keyspace is not in the feed of changes";
     193 FeedUnwoken ["P29", "P29"] "a write wakes nobody who waits for a change";
+
+    // Backups again.
+    194 BackupFoundUnsynced ["P28", "P28"] "a backup relies on names and removals of a killed one that are not durable";
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ impl BackupTarget for BackupDirectory {
         // killed process stored last may have a name that a loss of power takes, and a record that it
         // removed last may come back.
         if !self.is_read_only {
-            self.env.fs.sync_dir(&dir)?;
+            unless_mutant!(BackupFoundUnsynced, self.env.fs.sync_dir(&dir)?);
         }
         let stored = |file: String| {
             let bytes = self.env.fs.len(&dir.join(&file))?;

@@ -7,8 +7,9 @@
 //!
 //! Owns: the failures. Never does: make reads fail; a file that cannot be read counts as damaged.
 
-use super::specimen::{Damage, Specimen, copied, kill, look, options, with_end};
+use super::specimen::{Damage, Specimen, kill, look, options, with_end};
 use crate::share::{Share, each};
+use crate::trial::forked;
 use windrow::{Db, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_testkit::world::DIR;
@@ -31,7 +32,7 @@ pub(super) fn once(specimen: &Specimen, share: Share) -> Result<u64, String> {
         if !share.has(case) {
             return Ok(0);
         }
-        let world = copied(&specimen.handles, case);
+        let world = forked(&specimen.handles, case);
         let at = When::Operation(world.fs.operations() + case / kinds);
         let kind = KINDS[(case % kinds) as usize];
         world.fs.inject(Fault::new(kind, Ops::MUTATING, at));

@@ -3,13 +3,12 @@
 //! Owns: making it, and the checks after any repair. Never does: decide when a repair is killed or
 //! fails.
 
-use crate::trial::Death;
+use crate::trial::{Death, forked};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use windrow::{Db, KeyspaceOptions, Options, WriteSync};
 use windrow_base::ErrorKind;
-use windrow_env::testing::{FileDamage, Handles, NameDamage, PowerLoss, SeededRandom, env};
+use windrow_env::testing::{FileDamage, Handles, NameDamage, PowerLoss, env};
 use windrow_testkit::variant;
 use windrow_testkit::world::DIR;
 
@@ -61,23 +60,6 @@ pub(super) fn options(handles: &Handles) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Returns a copy of the files in a world of its own.
-pub(super) fn copied(handles: &Handles, seed: u64) -> Handles {
-    let random = Arc::new(SeededRandom::new(seed));
-    Handles { fs: handles.fs.fork(), random, ..handles.reborn(seed) }
-}
-
-/// Returns the world after a death.
-fn fallen(handles: &Handles, death: Death) -> Handles {
-    // File uids must differ from those of the session before.
-    let next = copied(handles, death.seed() ^ 1 << 40);
-    match death {
-        Death::Killed(seed) => next.fs.kill(seed),
-        Death::PowerCut(loss) => next.fs.crash_with(loss),
-    }
-    next
-}
-
 fn read_all(db: &Db) -> Result<BTreeMap<String, Read>, ErrorKind> {
     let mut all = BTreeMap::new();
     for name in db.keyspaces() {
@@ -96,7 +78,7 @@ fn read_all(db: &Db) -> Result<BTreeMap<String, Read>, ErrorKind> {
 
 /// Returns the contents that an open shows, without a trace in these files.
 pub(super) fn look(handles: &Handles, read_only: bool) -> Result<Opened, String> {
-    let copy = copied(handles, 1);
+    let copy = forked(handles, 1);
     let options = Options { read_only, ..options(&copy)? };
     let opened = Db::open_with(DIR, options).map_err(|e| e.kind());
     Ok(opened.and_then(|db| read_all(&db)))
@@ -107,7 +89,7 @@ impl Specimen {
     pub(super) fn new(handles: Handles, damages: &[Damage]) -> Result<Specimen, String> {
         damages.iter().try_for_each(|damage| damage.inflict(&handles))?;
         let before = look(&handles, true)?;
-        let once = copied(&handles, 1);
+        let once = forked(&handles, 1);
         let begin = once.fs.operations();
         let report = windrow::repair(DIR, options(&once)?).map_err(|e| format!("repair: {e}"))?;
         let operations = once.fs.operations() - begin;
@@ -132,7 +114,7 @@ impl Specimen {
         handles.jobs.discard();
         match done {
             Err(error) if !handles.fs.is_dead() => Err(format!("repair again: {error}")),
-            _ => Ok(fallen(handles, death)),
+            _ => Ok(death.after(handles)),
         }
     }
 
@@ -144,7 +126,7 @@ impl Specimen {
         if let Some(missing) = self.originals.iter().find(|bytes| !kept.contains(bytes)) {
             return Err(format!("an original of {} bytes is not kept", missing.len()));
         }
-        let copy = copied(handles, 1);
+        let copy = forked(handles, 1);
         let db = Db::open_with(DIR, options(&copy)?).map_err(|e| format!("open at last: {e}"))?;
         let verified = db.verify().and_then(|report| report.into_result());
         verified.map_err(|e| format!("verify at last: {e}"))?;
@@ -163,7 +145,7 @@ impl Specimen {
             }
         }
         // A successful open for writing takes nothing from the next repair.
-        let copy = copied(handles, 1);
+        let copy = forked(handles, 1);
         if let Ok(db) = Db::open_with(DIR, options(&copy)?) {
             db.close().map_err(|e| format!("close in between: {e}"))?;
         }
@@ -273,7 +255,7 @@ impl Damage {
             }
             Damage::MissingTable => {
                 let is_missed = |table: &PathBuf| {
-                    let copy = copied(handles, 1);
+                    let copy = forked(handles, 1);
                     copy.fs.remove_file(table);
                     look(&copy, true) == Ok(Err(ErrorKind::Corruption))
                 };
