@@ -4,6 +4,7 @@
 //! Owns: opening the store, the measurements around each phase, the lines on stdout. Never does:
 //! repeat or compare (`runner.rs` does).
 
+mod backups;
 mod disk;
 mod estimates;
 mod evict;
@@ -20,6 +21,7 @@ use crate::process::Stopwatch;
 use crate::store::{self, Common, Engine, Result, Store};
 use crate::workload::{self, Contender, Order, Scale, Workload};
 use crate::{output, process, record};
+use backups::UnitBackups;
 use phase::{State, Work};
 use windrow::Db;
 
@@ -81,8 +83,9 @@ struct UnitRun<'a> {
     engine: Engine,
     common: Common,
     data: Dataset,
-    /// Windrow's own handle of `store`, for a phase that looks into its tables.
+    /// Windrow's own handle of `store`, for a phase that looks into its tables or backs it up.
     windrow: Option<Db>,
+    backups: Option<UnitBackups>,
     store: Option<Box<dyn Store>>,
     state: State,
     open_ms: Option<f64>,
@@ -102,7 +105,13 @@ impl<'a> UnitRun<'a> {
         let capacity = if shape.order == Order::Ranked { records } else { records + later };
         let data =
             Dataset::new(unit.seed, shape.order, shape.key_bytes, shape.value_bytes, capacity);
+        if (workload.estimates() || workload.backs_up()) && engine.name != "windrow" {
+            return Err(
+                format!("{}: only Windrow is looked into and backed up", engine.name).into()
+            );
+        }
         let is_new = process::disk_bytes(&unit.dir) == 0;
+        let backups = workload.backs_up().then(|| UnitBackups::new(&unit.dir)).transpose()?;
         let mut run = UnitRun {
             unit,
             workload,
@@ -110,6 +119,7 @@ impl<'a> UnitRun<'a> {
             common,
             data,
             windrow: None,
+            backups,
             store: None,
             state: match unit.phases.0 {
                 0 => State::default(),
@@ -130,7 +140,7 @@ impl<'a> UnitRun<'a> {
             store.close()?;
         }
         let mut watch = Stopwatch::start();
-        self.store = Some(if self.workload.estimates() {
+        self.store = Some(if self.workload.estimates() || self.workload.backs_up() {
             let db = Db::open_with(&self.unit.dir, store::windrow::options(&self.common)?)?;
             self.windrow = Some(db.clone());
             store::windrow::over(db, self.common.spaces)?
@@ -159,6 +169,7 @@ impl<'a> UnitRun<'a> {
             direct_io: self.common.direct_io,
             store: self.store()?,
             windrow: self.windrow.as_ref(),
+            backups: self.backups.as_ref(),
             data: &self.data,
             before: self.state,
         };

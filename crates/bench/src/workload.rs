@@ -151,6 +151,8 @@ pub(crate) struct Phase {
     /// The number of times that Windrow's estimates of searches in vain are compared with the
     /// truth; puts and reads are then in turn, not mixed.
     pub(crate) estimates: Option<u32>,
+    /// Backs the database up.
+    pub(crate) backup: Option<Backup>,
     /// Finds the rate that the store sustains.
     pub(crate) search: Option<Search>,
     /// Sends operations at a fixed rate.
@@ -176,6 +178,26 @@ pub(crate) struct Concurrent {
     pub(crate) keys: Draws,
     /// Operations per second of each; as fast as it can if not given.
     pub(crate) rate_per_s: Option<f64>,
+}
+
+/// Backups of the database into a directory of the unit's own. The first one of a branch copies all.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Backup {
+    pub(crate) when: BackupTime,
+    /// The most mebibytes that are copied each second; 0: no limit.
+    #[serde(default)]
+    pub(crate) mib_per_s: u64,
+}
+
+/// When backups are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum BackupTime {
+    /// One, after the phase has drained; its time and traffic are not the phase's.
+    After,
+    /// One after the other, while the phase's clients are at work.
+    Meanwhile,
 }
 
 /// A search for the sustainable rate.
@@ -319,6 +341,9 @@ impl Phase {
         if self.estimates.is_some() && !(is_single && self.open.is_none()) {
             return wrong("`estimates` needs one client in the closed loop".to_owned());
         }
+        if self.backup.is_some() && (self.search.is_some() || self.estimates.is_some()) {
+            return wrong("`backup` is for phases without `search` and `estimates`".to_owned());
+        }
         if self.search.is_some() && self.open.is_some() {
             return wrong("either `search` or `open`".to_owned());
         }
@@ -391,6 +416,11 @@ impl Workload {
         self.phases.iter().any(|phase| phase.estimates.is_some())
     }
 
+    /// Returns whether a phase backs the database up.
+    pub(crate) fn backs_up(&self) -> bool {
+        self.phases.iter().any(|phase| phase.backup.is_some())
+    }
+
     /// Returns whether contents depend on time: they are not compared then.
     pub(crate) fn expires(&self) -> bool {
         self.phases.iter().any(|phase| phase.expiry.is_some())
@@ -413,6 +443,12 @@ impl Workload {
             contender.check(&self.store)?;
             if self.contenders[..i].iter().any(|earlier| earlier.name == contender.name) {
                 return Err(format!("two contenders are called `{}`", contender.name));
+            }
+            if self.backs_up() && contender.engine != "windrow" {
+                return Err(format!(
+                    "contender `{}`: only Windrow's backups are measured",
+                    contender.name
+                ));
             }
             if self.estimates() && contender.engine != "windrow" {
                 return Err(format!(

@@ -262,3 +262,35 @@ fn output_that_nobody_takes_is_no_panic() {
         assert!(stderr(&full).contains("standard output"), "{line}: {}", stderr(&full));
     }
 }
+
+/// A backup copies what was changed and little more, and the clients' phases back up meanwhile.
+#[test]
+fn backups_tell_what_they_copy() {
+    let sh = Shell::new();
+    sh.ok("run backups --scale quick --json l.jsonl --dir .");
+    let lines: Vec<serde_json::Value> =
+        lines(&sh, "l.jsonl").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let figure = |phase: &str, name: &str| {
+        let line = lines.iter().find(|line| line["phase"] == phase).expect(phase);
+        line["figures"][name].as_f64()
+    };
+    let told =
+        |phase: &str, name: &str| figure(phase, name).unwrap_or_else(|| panic!("{phase}: {name}"));
+    assert_eq!(told("first backup", "backup_copied_share"), 1.0);
+    assert_eq!(told("nothing changed", "backup_copied_mib"), 0.0);
+    for phase in ["1 % changed", "another 1 %", "10 % changed", "1 % changed in one place"] {
+        let changed = told(phase, "backup_copied_mib") / told(phase, "backup_copied_per_changed");
+        assert!(
+            (changed / told(phase, "user_written_mib") - 1.0).abs() < 0.01,
+            "{phase}: {changed}"
+        );
+        assert!(0.0 < told(phase, "backup_copied_mib"), "{phase}");
+    }
+    assert!(figure("overwrite", "backups").is_none());
+    for phase in ["overwrite, backups meanwhile", "overwrite, backups at 20 MiB/s"] {
+        assert!(0.0 <= told(phase, "backups") + told(phase, "backup_meanwhile_mib"), "{phase}");
+    }
+    // The backups are removed as the databases are.
+    let left = std::fs::read_dir(sh.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["l.jsonl"]);
+}

@@ -116,7 +116,7 @@ pub fn detectors(mutant: Mutant) -> &'static [Detector] {
         54 | 55 | 57 | 59 | 61 | 63 => &[Probes, Damages, Misplaced, Crashes],
         66 => &[Repairs],
         171..=173 => &[KilledRepairs],
-        191 => &[KilledBackups],
+        194 => &[KilledBackups],
         177 => &[Together],
         175 | 178 | 179 => &[Probes, Together],
         40..=48 | 67 => &[Damages, Misplaced, Crashes],

@@ -4,6 +4,7 @@
 //! Owns: the clients' seeds and the choice of a phase's figures. Never does: open or close the
 //! store.
 
+use super::backups::{OverAtEnd, Sums, UnitBackups};
 use super::disk::DiskWatch;
 use super::estimates;
 use super::evict::Evictor;
@@ -18,8 +19,8 @@ use crate::op::Kind;
 use crate::process::mib;
 use crate::record;
 use crate::store::{Abilities, Result, Store, Sync};
-use crate::workload::{Mix, Open, Phase, Search, Workload};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::workload::{Backup, BackupTime, Mix, Open, Phase, Search, Workload};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow::Db;
 use windrow::env::OsClock;
 
@@ -63,6 +64,7 @@ pub(super) struct Work<'a> {
     pub(super) store: &'a dyn Store,
     /// Windrow's own handle of the store, where the phase needs it.
     pub(super) windrow: Option<&'a Db>,
+    pub(super) backups: Option<&'a UnitBackups>,
     pub(super) data: &'a Dataset,
     /// The state after the earlier phases.
     pub(super) before: State,
@@ -102,23 +104,20 @@ impl Work<'_> {
         let disk = DiskWatch::start(&self.unit.dir);
         let mut meter = Meter::start(self.store);
         let mut figures = Figures::new();
-        let (outcome, rate_per_s) = match (&self.phase.search, &self.phase.open) {
-            (Some(search), _) => (self.search(search, &mut clients, &mut figures)?, None),
-            (None, Some(open)) => {
-                let (outcome, rate_per_s) = self.open(open, &mut clients, &mut figures)?;
-                (outcome, Some(rate_per_s))
-            }
-            (None, None) if self.phase.estimates.is_some() => {
-                (self.estimates(&mut clients, &mut figures)?, None)
-            }
-            (None, None) => (self.closed(&shared, &mut clients)?, None),
-        };
-        let wall_s = meter.lap_s();
+        let ((outcome, rate_per_s, wall_s), backed_up) = self.backing_up(|| {
+            let (outcome, rate_per_s) = self.at_work(&shared, &mut clients, &mut figures)?;
+            Ok((outcome, rate_per_s, meter.lap_s()))
+        })?;
+        // A backup that is cut short ends a moment later.
+        meter.lap_s();
         let while_writing = disk.so_far();
         self.drain(&mut meter, &outcome, wall_s, &mut figures)?;
         let done = self.done(&clients);
         meter.stop(self.store, done, &mut figures);
         figures.insert("disk_peak_mib".to_owned(), mib(disk.stop().most));
+        if let Some(sums) = self.back_up_after(backed_up)? {
+            sums.figures(done.written_bytes, &mut figures);
+        }
         // The work between operations would count as a stall.
         let timeline = evictor.is_none().then(|| outcome.timeline());
         if timeline.is_some() {
@@ -157,6 +156,62 @@ impl Work<'_> {
             buffered: self.is_buffered(),
         };
         Ok((line, state))
+    }
+
+    /// Has the clients do the phase's operations. Returns the rate, too, if it is in the open loop.
+    fn at_work<'s>(
+        &'s self,
+        shared: &'s Shared<'s>,
+        clients: &mut [Evicting<'s>],
+        figures: &mut Figures,
+    ) -> Result<(Outcome, Option<f64>)> {
+        Ok(match (&self.phase.search, &self.phase.open) {
+            (Some(search), _) => (self.search(search, clients, figures)?, None),
+            (None, Some(open)) => {
+                let (outcome, rate_per_s) = self.open(open, clients, figures)?;
+                (outcome, Some(rate_per_s))
+            }
+            (None, None) if self.phase.estimates.is_some() => {
+                (self.estimates(clients, figures)?, None)
+            }
+            (None, None) => (self.closed(shared, clients)?, None),
+        })
+    }
+
+    /// Does work, and makes backups meanwhile if the phase wants them.
+    fn backing_up<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Option<Sums>)> {
+        let Some((db, backups, mib_per_s)) = self.backup(BackupTime::Meanwhile)? else {
+            return Ok((work()?, None));
+        };
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let backing_up = scope.spawn(|| backups.back_up_until(db, mib_per_s, &over));
+            let at_end = OverAtEnd(&over);
+            let done = work();
+            drop(at_end);
+            let sums = backing_up.join().map_err(|_| "a backup panicked")??;
+            Ok((done?, Some(sums)))
+        })
+    }
+
+    /// Makes a backup if the phase wants one once it is over. Returns the sums over its backups.
+    fn back_up_after(&self, backed_up: Option<Sums>) -> Result<Option<Sums>> {
+        let Some((db, backups, mib_per_s)) = self.backup(BackupTime::After)? else {
+            return Ok(backed_up);
+        };
+        Ok(Some(backups.back_up(db, mib_per_s)?))
+    }
+
+    /// Returns what a backup needs, if the phase makes one at this time.
+    fn backup(&self, time: BackupTime) -> Result<Option<(&Db, &UnitBackups, u64)>> {
+        match self.phase.backup {
+            Some(Backup { when, mib_per_s }) if when == time => {
+                let needed = self.windrow.zip(self.backups);
+                let (db, backups) = needed.ok_or("only Windrow's backups are measured")?;
+                Ok(Some((db, backups, mib_per_s)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Whether the phase only overwrote existing records: the share of its bytes that were live is

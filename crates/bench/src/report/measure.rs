@@ -76,7 +76,7 @@ pub(crate) struct Measure {
 }
 
 /// (name in the lines, title, unit, which way is better)
-const KNOWN: [(&str, &str, &str, Better); 39] = [
+const KNOWN: [(&str, &str, &str, Better); 49] = [
     ("kops_per_s", "throughput", "kops/s", Better::More),
     ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
     ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
@@ -116,6 +116,16 @@ const KNOWN: [(&str, &str, &str, Better); 39] = [
     ("stalled_s", "nothing done for", "s", Better::Less),
     ("longest_gap_ms", "longest time without an answer", "ms", Better::Less),
     ("late_s", "queue left at the end", "s", Better::Less),
+    ("backups", "backups", "", Better::More),
+    ("backup_meanwhile_mib", "copied meanwhile", "MiB", Better::More),
+    ("backup_s", "a backup takes", "s", Better::Less),
+    ("backup_mib", "a backup is of", "MiB", Better::Less),
+    ("backup_tables", "tables of a backup", "", Better::Less),
+    ("backup_copied_mib", "a backup copies", "MiB", Better::Less),
+    ("backup_copied_tables", "tables that a backup copies", "", Better::Less),
+    ("backup_copied_share", "copied of a backup", "", Better::Less),
+    ("backup_copied_per_changed", "copied by changed bytes", "×", Better::Less),
+    ("backup_mib_per_s", "copied", "MiB/s", Better::More),
 ];
 
 impl Measure {
