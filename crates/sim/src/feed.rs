@@ -52,6 +52,10 @@ pub fn check(db: &Db, model: &Model, options: &Options) -> Result<bool, String> 
     if next_seq != last + 1 {
         return Err(format!("the feed of changes ends at {}, and {last} is visible", next_seq - 1));
     }
+    // An empty keyspace is in no change.
+    for name in model.keyspaces() {
+        mirror.db().keyspace(&name).map_err(failed)?;
+    }
     compare(mirror.db(), model).map_err(|why| format!("a mirror of the changes: {why}"))?;
     Ok(true)
 }

@@ -23,6 +23,7 @@ fn no_crash_loses_or_invents_anything() {
     // A harness that crashes nothing proves nothing.
     assert!(total.crashes() >= 10 * count && total.in_recovery > count / 4, "{total:?}");
     assert!(total.turns > 200 * count && total.failing > count / 4, "{total:?}");
+    assert!(total.fed > count, "{total:?}");
 }
 
 /// Seeds beyond the usual ones that once found a fault.

@@ -181,10 +181,9 @@ impl Bell {
     /// Waits until it rings, for at most this long. Returns whether the time is over.
     fn wait(&self, ns: u64) -> bool {
         let mut rung = self.rung.lock();
-        let is_over = match *rung {
-            true => false,
-            false => self.changed.wait_ns(&mut rung, ns) && !*rung,
-        };
+        let timed_out = !*rung && self.changed.wait_ns(&mut rung, ns);
+        // It may have rung at the last moment.
+        let is_over = timed_out && !*rung;
         *rung = false;
         is_over
     }
