@@ -8,7 +8,8 @@
 //! ```
 //!
 //! For S3 the environment has the key (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
-//! `AWS_ENDPOINT`). The database may be open in another process.
+//! `AWS_ENDPOINT`, and `AWS_ALLOW_HTTP=true` for one without TLS). `README.md` says what was tried, and
+//! `s3.sh` tries it. The database may be open in another process.
 
 use object_store::ObjectStore;
 use std::error::Error;
