@@ -164,7 +164,7 @@ impl Run<'_> {
         }
         let mut series = self.series("slow")?;
         let left = self.length.saturating_sub(self.begin.elapsed());
-        let tree = db.tree();
+        let tree = windrow::inspect::trees(db);
         let bytes: u64 =
             tree.iter().flat_map(|(_, version)| version.files()).map(|(.., file)| file.bytes).sum();
         let mut options = BackupOptions::default();
