@@ -1,9 +1,10 @@
 //! Backups and prunes that are killed at every operation and run again, and a power loss after that: behind
 //! the second run, or at every operation of it. A killed run may leave names that are not durable, and
-//! removals that are not; the next run relies on both.
+//! removals that are not; the next run relies on both. It prunes in one half of the cases and not in the
+//! other, since a removal syncs the folder, and with it the names that were found.
 //!
-//! Each listed backup restores to its moment, at all times. A run that has returned has left just the backups
-//! that were to be kept, and no power loss changes that.
+//! Each listed backup restores to its moment, at all times. No power loss changes the list that a run has
+//! left when it returned.
 //!
 //! Owns: when runs are killed, and the judgement of the backups. Never does: damage what is stored
 //! (`probes/backing_up.rs` does).
@@ -26,8 +27,8 @@ pub const NAME: &str = "killed_backups";
 const BACKUPS: &str = "/world/backups";
 const COPY: &str = "/world/restored";
 
-/// Backups that each run keeps.
-const KEPT: usize = 2;
+/// Backups that a run keeps which prunes, and one that does not.
+const KEPT: [usize; 2] = [2, 100];
 /// Keys of each round of writes.
 const KEYS: u32 = 40;
 /// Power losses of each case.
@@ -60,15 +61,16 @@ fn entries(db: &Db) -> Result<Entries, String> {
     entries.collect::<Outcome<_>>().map_err(text)
 }
 
-/// Backs up what a follower reads, and prunes. Returns the number of the backup.
-fn run(handles: &Handles) -> Outcome<u64> {
+/// Backs up what a follower reads, and prunes. Returns the number of the backup, and those that are listed
+/// then.
+fn run(handles: &Handles, keep: usize) -> Outcome<(u64, Vec<u64>)> {
     let env = handles.env();
     let backups = BackupDirectory::open_in(&env, Path::new(BACKUPS))?;
     let options = options(handles).map_err(windrow::Error::invalid)?;
     let follower = Follower::open_with(DIR, options)?;
     let made = follower.backup(&backups, BackupOptions::default())?;
-    prune_backups(&backups, KEPT)?;
-    Ok(made.number)
+    prune_backups(&backups, keep)?;
+    Ok((made.number, backup_numbers(&backups)?))
 }
 
 /// Returns the power loss of a number: with the worst for names and files that were not synced, with each
@@ -115,18 +117,23 @@ impl Specimen {
         let handles = Death::Killed(1).after(&handles);
         let once = forked(&handles, 1);
         let begin = once.fs.operations();
-        let number = run(&once).map_err(text)?;
+        let done = run(&once, KEPT[0]).map_err(text)?;
         let operations = once.fs.operations() - begin;
-        if number != 3 || operations < 20 {
-            return Err(format!("backup {number} in {operations} operations"));
+        if done != (3, vec![2, 3]) || operations < 20 {
+            return Err(format!("{done:?} in {operations} operations"));
         }
         Ok(Specimen { handles, moments, operations })
     }
 
     /// Kills a run after this number of operations, unless it ends before.
-    fn killed(&self, handles: &Handles, after: u64, death: Death) -> Result<Handles, String> {
+    fn killed(
+        &self,
+        handles: &Handles,
+        (after, keep): (u64, usize),
+        death: Death,
+    ) -> Result<Handles, String> {
         handles.fs.crash_at(handles.fs.operations() + after);
-        let done = run(handles);
+        let done = run(handles, keep);
         handles.jobs.discard();
         match done {
             Err(error) if !handles.fs.is_dead() => Err(format!("run again: {error}")),
@@ -152,23 +159,25 @@ impl Specimen {
                 handles.fs.remove_file(&Path::new(COPY).join(name));
             }
         }
-        // The two of the beginning were durable, and at most one run of each process goes on to a prune.
+        // Two were durable at the beginning.
         match numbers.len() {
-            KEPT.. => Ok(numbers),
+            2.. => Ok(numbers),
             _ => Err(format!("only {numbers:?} are left")),
         }
     }
 
-    /// Runs to the end, loses the power, and checks that just the kept backups are there.
-    fn must_keep(&self, handles: &Handles, loss: PowerLoss) -> Result<(), String> {
-        let number = run(handles).map_err(|error| format!("at last: {error}"))?;
+    /// Runs to the end, loses the power, and checks that the same backups are there.
+    fn must_keep(&self, handles: &Handles, keep: usize, loss: PowerLoss) -> Result<(), String> {
+        let (number, listed) = run(handles, keep).map_err(|error| format!("at last: {error}"))?;
         handles.jobs.discard();
-        let left = self.judge(&Death::PowerCut(loss).after(handles))?;
-        match left == [number - 1, number] {
+        if listed.last() != Some(&number) || keep < listed.len() {
+            return Err(format!("after {number} was made, and {keep} kept, these are: {listed:?}"));
+        }
+        let wrong = |why| format!("keeping {keep}, {loss:?}: {why}");
+        let left = self.judge(&Death::PowerCut(loss).after(handles)).map_err(wrong)?;
+        match left == listed {
             true => Ok(()),
-            false => {
-                Err(format!("backups {left:?} are left after {number} was made, and {loss:?}"))
-            }
+            false => Err(wrong(format!("of {listed:?} these are left: {left:?}"))),
         }
     }
 }
@@ -176,9 +185,13 @@ impl Specimen {
 /// Kills a run at every operation; the next one ends, and then the power is lost.
 fn then_power_is_lost(specimen: &Specimen) -> Result<u64, String> {
     each("a killed backup", (specimen.operations + 1) * LOSSES, |case| {
-        let world = forked(&specimen.handles, case);
-        let left = specimen.killed(&world, case / LOSSES, Death::Killed(case))?;
-        specimen.must_keep(&left, loss(case)).map(|()| 1)
+        for keep in KEPT {
+            let world = forked(&specimen.handles, case);
+            let kill = (case / LOSSES, KEPT[0]);
+            let left = specimen.killed(&world, kill, Death::Killed(case))?;
+            specimen.must_keep(&left, keep, loss(case))?;
+        }
+        Ok(KEPT.len() as u64)
     })
 }
 
@@ -190,11 +203,12 @@ fn meanwhile_power_is_lost(specimen: &Specimen, share: Share) -> Result<u64, Str
             return Ok(0);
         }
         let world = forked(&specimen.handles, case);
-        let left = specimen.killed(&world, case / count, Death::Killed(case))?;
-        let death = Death::PowerCut(loss(case / count + case));
-        let left = specimen.killed(&left, case % count, death)?;
-        specimen.judge(&forked(&left, case))?;
-        specimen.must_keep(&left, loss(case)).map(|()| 1)
+        let left = specimen.killed(&world, (case / count, KEPT[0]), Death::Killed(case))?;
+        let keep = KEPT[(case / count + case) as usize % KEPT.len()];
+        let death = Death::PowerCut(loss(case / count + case / KEPT.len() as u64));
+        let left = specimen.killed(&left, (case % count, keep), death)?;
+        specimen.judge(&forked(&left, case)).map_err(|why| format!("{death:?}: {why}"))?;
+        specimen.must_keep(&left, keep, loss(case)).map(|()| 1)
     })
 }
 
@@ -208,7 +222,7 @@ pub fn all(step: u64, report: &dyn Fn(&str)) -> Result<(), String> {
     let done = [
         // There are few.
         then_power_is_lost(&specimen).map_err(place)?,
-        meanwhile_power_is_lost(&specimen, Share { first: 0, step: step * step }).map_err(place)?,
+        meanwhile_power_is_lost(&specimen, Share { first: 0, step }).map_err(place)?,
     ];
     report(&format!("{NAME}: {done:?} of {} operations", specimen.operations));
     Ok(())

@@ -34,8 +34,8 @@ const TOGETHER_TIME: Duration = Duration::from_secs(300);
 
 /// One in this number of killed repairs is run; there are fewer of them.
 const REPAIRS_STEP: u64 = 5;
-/// The share of killed backups that are run: all of those behind which the power goes, and one in the square
-/// of this number of those in whose next run it does.
+/// One in this number of killed backups in whose next run the power goes is run, and all of those behind
+/// which it does.
 const BACKUPS_STEP: u64 = 5;
 
 /// A harness.

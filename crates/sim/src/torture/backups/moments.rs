@@ -19,7 +19,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use windrow::backup::{BackupDirectory, BackupOptions, prune_backups, restore_backup};
-use windrow::{Db, Follower};
+use windrow::{Db, Follower, inspect};
 use windrow_env::checksum;
 use windrow_env::testing::Rng;
 
@@ -164,9 +164,12 @@ impl Run<'_> {
         }
         let mut series = self.series("slow")?;
         let left = self.length.saturating_sub(self.begin.elapsed());
-        let tree = windrow::inspect::trees(db);
-        let bytes: u64 =
-            tree.iter().flat_map(|(_, version)| version.files()).map(|(.., file)| file.bytes).sum();
+        let trees = inspect::trees(db);
+        let bytes: u64 = trees
+            .iter()
+            .flat_map(|(_, version)| version.files())
+            .map(|(.., file)| file.bytes)
+            .sum();
         let mut options = BackupOptions::default();
         options.bytes_per_second = (bytes as f64 / left.as_secs_f64().max(0.1)) as u64;
         let begin = Instant::now();
