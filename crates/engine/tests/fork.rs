@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use windrow::changes::ChangeOptions;
 use windrow::env::{Buffer, Env};
 use windrow::{Batch, Conditions, Db, Error, ErrorKind, Options, ReadOptions, WriteSync, inspect};
 use windrow_env::testing::{ForkedChild, in_child, without_locks};
@@ -105,6 +106,7 @@ fn refuses_all(db: &Db) -> bool {
         db.write(Batch::new(), WriteSync::Yes).map(|_| ()),
         keyspace.approximate_bytes("a", "z").map(|_| ()),
         snapshot.get("a").map(|_| ()),
+        db.changes(1, ChangeOptions::default()).map(|_| ()),
         db.cursor(ReadOptions::default()).seek_first().map(|_| ()),
         db.iter().next().unwrap().map(|_| ()),
         db.prefix("a").next_back().unwrap().map(|_| ()),
@@ -159,6 +161,8 @@ fn what_was_made_before_the_fork_ends_in_the_child() {
     db.wait_idle().unwrap();
     let (mut iter, mut cursor) = (db.iter(), db.cursor(ReadOptions::default()));
     let (unmoved, snapshot) = (db.iter(), db.snapshot());
+    let mut changes = db.changes(snapshot.seq() + 1, ChangeOptions::default()).unwrap();
+    assert_eq!(changes.next_within(Duration::from_millis(1)).unwrap(), None);
     iter.next().unwrap().unwrap();
     assert!(cursor.seek_first().unwrap());
     // Its last view, and with it its file, goes with the handle.
@@ -172,9 +176,10 @@ fn what_was_made_before_the_fork_ends_in_the_child() {
     };
     let before = tables();
     assert!(before.len() >= 2, "{before:?}");
-    let mut held = Some((iter, cursor, unmoved, snapshot, other));
+    let mut held = Some((iter, cursor, unmoved, snapshot, other, changes));
     assert!(in_child(|| {
-        let (mut iter, mut cursor, mut unmoved, snapshot, other) = held.take().unwrap();
+        let (mut iter, mut cursor, mut unmoved, snapshot, other, mut changes) =
+            held.take().unwrap();
         let uses = || {
             is_refused(&iter.next().unwrap())
                 && iter.next().is_none()
@@ -183,12 +188,16 @@ fn what_was_made_before_the_fork_ends_in_the_child() {
                 && is_refused(&cursor.refresh())
                 && is_refused(&snapshot.get(key(1)))
                 && is_refused(&snapshot.range(..).next().unwrap())
+                && is_refused(&changes.try_next())
+                && is_refused(&changes.next_within(Duration::ZERO))
         };
         let refused = without_locks(uses);
-        without_locks(|| drop((iter, cursor, unmoved, snapshot, other)));
+        without_locks(|| drop((iter, cursor, unmoved, snapshot, other, changes)));
         refused && tables() == before
     }));
-    let (mut iter, mut cursor, unmoved, snapshot, _other) = held.unwrap();
+    let (mut iter, mut cursor, unmoved, snapshot, _other, mut changes) = held.unwrap();
+    db.put("z", "").unwrap();
+    assert!(changes.try_next().unwrap().is_some());
     assert_eq!(*iter.next().unwrap().unwrap().0, *key(1).as_bytes());
     assert!(cursor.next().unwrap());
     assert_eq!((cursor.key(), unmoved.count()), (key(1).as_bytes(), 3_000));

@@ -23,11 +23,14 @@ pub(super) struct OfDb {
     options: ChangeOptions,
     /// The state of the list of dropped keyspaces when it was looked at last.
     drops: u64,
+    /// The number by which writers wake its consumer.
+    listener: u64,
 }
 
 impl OfDb {
     pub(super) fn new(database: Handle, options: ChangeOptions) -> OfDb {
-        OfDb { database, options, drops: 0 }
+        let listener = database.pipeline.queue().new_listener();
+        OfDb { database, options, drops: 0, listener }
     }
 
     /// The logs in use, up to where they count.
@@ -83,7 +86,16 @@ impl Source for OfDb {
     }
 
     fn listen(&self, waker: &Waker) {
-        self.database.pipeline.queue().listen(waker);
+        self.database.pipeline.queue().listen(self.listener, waker);
+    }
+}
+
+impl Drop for OfDb {
+    fn drop(&mut self) {
+        // In a forked child the lock may be held for good.
+        if self.database.write_state.check_process().is_ok() {
+            self.database.pipeline.queue().unlisten(self.listener);
+        }
     }
 }
 

@@ -679,6 +679,51 @@ fn a_write_wakes_a_task_once() {
     assert_eq!(error.kind(), ErrorKind::Closed);
 }
 
+/// Else a consumer that looks again and again into a database at rest would leave a waker each time.
+#[test]
+fn a_consumer_is_woken_by_its_last_waker_alone() {
+    let (_, handles) = env(1);
+    let db = open(&handles, 1 << 30);
+    let (mut changes, mut other) = (from(&db, 1).unwrap(), from(&db, 1).unwrap());
+    let counts: Vec<Arc<Count>> = (0..3).map(|_| Arc::default()).collect();
+    let wakers: Vec<Waker> = counts.iter().cloned().map(Waker::from).collect();
+    let woken = || counts.iter().map(|count| count.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    for waker in &wakers {
+        assert!(changes.poll_next(&mut Context::from_waker(waker)).is_pending());
+    }
+    assert!(other.poll_next(&mut Context::from_waker(&wakers[1])).is_pending());
+    db.put("a", "1").unwrap();
+    assert_eq!(woken(), [0, 1, 1]);
+    for changes in [&mut changes, &mut other] {
+        assert!(changes.poll_next(&mut Context::from_waker(&wakers[0])).is_ready());
+        assert!(changes.poll_next(&mut Context::from_waker(&wakers[0])).is_pending());
+    }
+    // One of two that share a waker is gone.
+    drop(changes);
+    db.put("b", "2").unwrap();
+    assert_eq!(woken(), [1, 1, 1]);
+    assert!(other.poll_next(&mut Context::from_waker(&wakers[0])).is_ready());
+    assert!(other.poll_next(&mut Context::from_waker(&wakers[0])).is_pending());
+    drop(other);
+    db.put("c", "3").unwrap();
+    assert_eq!(woken(), [1, 1, 1]);
+}
+
+/// The longest prefix of 255s alone is the end of its own range.
+#[test]
+fn no_delete_of_a_prefix_is_taken_for_an_ingestion() {
+    let (_, handles) = env(1);
+    let db = open(&handles, 1 << 30);
+    let longest = vec![0xff; windrow::KEY_BYTES_MAX];
+    db.put(&longest, "1").unwrap();
+    let mut batch = Batch::new();
+    batch.delete_prefix(&db, &longest);
+    db.write(batch, WriteSync::No).unwrap();
+    assert!(db.is_empty().unwrap());
+    let last = now(&mut from(&db, 2).unwrap()).pop().unwrap();
+    assert!(matches!(&last.operations[..], [Operation::Delete { key, .. }] if *key == longest));
+}
+
 #[test]
 fn consumers_keep_up_with_writers_of_several_threads() {
     let dir = tempfile::tempdir().unwrap();

@@ -132,8 +132,9 @@ struct Publication {
     first_failed: Option<u64>,
     /// The number of threads that wait for all tickets to be done or failed.
     settling: usize,
-    /// Readers of the log to wake when more of it is published. No writer waits for one.
-    listeners: Vec<Waker>,
+    /// Readers of the log to wake when more of it is published, each with its number. No writer waits
+    /// for one.
+    listeners: Vec<(u64, Waker)>,
 }
 
 impl Publication {
@@ -160,6 +161,8 @@ pub struct Queue {
     visible: AtomicU64,
     /// The sequence number that the feed of changes does not pass while a keyspace is dropped.
     feed_held: AtomicU64,
+    /// The number of the next reader of the log.
+    next_listener: AtomicU64,
 }
 
 /// Holds the feed of changes at a sequence number until it is dropped.
@@ -196,6 +199,7 @@ impl Queue {
             published: Condvar::new(),
             visible: AtomicU64::new(last_seq),
             feed_held: AtomicU64::new(SeqNo::MAX),
+            next_listener: AtomicU64::new(0),
         }
     }
 
@@ -413,13 +417,24 @@ impl Queue {
         self.published.notify_all();
     }
 
-    /// Has a reader of the log woken once, when more is published than now. It looks once more
-    /// after this call: what was published before wakes nobody.
-    pub fn listen(&self, waker: &Waker) {
+    /// Returns the number of a new reader of the log.
+    pub fn new_listener(&self) -> u64 {
+        self.next_listener.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Has a reader of the log woken once, when more is published than now, and by this waker alone.
+    /// It looks once more after this call: what was published before wakes nobody.
+    pub fn listen(&self, listener: u64, waker: &Waker) {
         let mut publication = self.publication.lock();
-        if !publication.listeners.iter().any(|listener| listener.will_wake(waker)) {
-            publication.listeners.push(waker.clone());
+        match publication.listeners.iter_mut().find(|(number, _)| *number == listener) {
+            Some((_, known)) => known.clone_from(waker),
+            None => publication.listeners.push((listener, waker.clone())),
         }
+    }
+
+    /// Has a reader of the log not woken any more.
+    pub fn unlisten(&self, listener: u64) {
+        self.publication.lock().listeners.retain(|(number, _)| *number != listener);
     }
 
     /// The last sequence number that the feed of changes may hand out.
@@ -448,9 +463,9 @@ impl Queue {
 
 /// Wakes readers of the log. Their wakers may be anybody's code: a panic there is no writer's.
 #[inline]
-fn wake(listeners: Vec<Waker>) {
-    for listener in listeners {
-        let _ = catch_unwind(AssertUnwindSafe(|| listener.wake()));
+fn wake(listeners: Vec<(u64, Waker)>) {
+    for (_, waker) in listeners {
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
     }
 }
 
