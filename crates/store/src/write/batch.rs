@@ -347,7 +347,7 @@ impl Batch {
             Some(end) => self.push(ks, Kind::RangeDelete, prefix, &end),
             None => {
                 let last = vec![0xff; KEY_BYTES_MAX];
-                self.push(ks, Kind::RangeDelete, prefix, &last);
+                self.delete_range(ks, prefix, &last);
                 self.push(ks, Kind::Delete, &last, &[]);
             }
         }
