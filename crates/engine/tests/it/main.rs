@@ -5,6 +5,7 @@
 
 mod abuse;
 mod calls;
+mod change_wakers;
 mod changes;
 mod cross_checks;
 mod database;
