@@ -1,7 +1,9 @@
 //! Axes: the place of a value, and the values that get a tick.
 //!
-//! Owns: linear axes from zero, logarithmic ones, and the axis of nines, on
+//! Owns: linear axes from zero, logarithmic ones, the choice between them, and the axis of nines, on
 //! which 90, 99 and 99.9 % are at equal distances. Never does: draw.
+
+use super::spread::Spread;
 
 /// A linear axis from 0 to a round number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,6 +97,57 @@ impl Log {
     }
 }
 
+/// The greatest ratio of two values on a linear axis: beyond it the smaller one would have less than
+/// a fiftieth of the height, four units of a picture, and look like zero.
+const LINEAR_RATIO_MAX: f64 = 50.0;
+
+/// Returns whether the medians above 0 are too far apart for a linear axis.
+pub(crate) fn is_wide<'a>(spreads: impl IntoIterator<Item = &'a Spread>) -> bool {
+    let positive = spreads.into_iter().map(|spread| spread.median).filter(|v| *v > 0.0);
+    let (min, max) = positive.fold((f64::INFINITY, 0f64), |(min, max), v| (min.min(v), max.max(v)));
+    max > min * LINEAR_RATIO_MAX
+}
+
+/// An axis of values, linear unless they are too far apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ValueAxis {
+    Linear(Linear),
+    Log(Log),
+}
+
+impl ValueAxis {
+    /// Makes an axis that holds the values and their ranges, with about `ticks` steps if it is
+    /// linear.
+    pub(crate) fn over(spreads: &[Spread], ticks: f64) -> ValueAxis {
+        if is_wide(spreads) {
+            return ValueAxis::Log(Log::over(
+                spreads.iter().flat_map(|s| [s.min, s.median, s.max]),
+            ));
+        }
+        let max = spreads.iter().map(|spread| spread.max).fold(0.0, f64::max);
+        ValueAxis::Linear(Linear::to(max, ticks))
+    }
+
+    /// Returns the place of a value, 0 to 1.
+    pub(crate) fn place(self, value: f64) -> f64 {
+        match self {
+            ValueAxis::Linear(axis) => axis.place(value),
+            ValueAxis::Log(axis) => axis.place(value),
+        }
+    }
+
+    pub(crate) fn ticks(self) -> Vec<f64> {
+        match self {
+            ValueAxis::Linear(axis) => axis.ticks(),
+            ValueAxis::Log(axis) => axis.ticks(8),
+        }
+    }
+
+    pub(crate) fn is_log(self) -> bool {
+        matches!(self, ValueAxis::Log(_))
+    }
+}
+
 /// Returns the place of a percentile on the axis of nines: 0 for 0, 1 for 90, 2
 /// for 99, 3 for 99.9; `None` for 100, which would be at infinity.
 pub(crate) fn nines(percentile: f64) -> Option<f64> {
@@ -133,6 +186,18 @@ mod tests {
         assert_eq!(Log::over([]).ticks(5), [1.0, 2.0, 5.0, 10.0]);
         assert!(Log::over([7.0]).ticks(5).len() >= 2, "{:?}", Log::over([7.0]));
         assert!(Log::over([1.0]).ticks(5).len() >= 2);
+    }
+
+    #[test]
+    fn values_that_would_look_like_zero_get_a_logarithmic_axis() {
+        let spread = |median| Spread { median, min: median / 2.0, max: median * 2.0 };
+        let axis = |values: &[f64]| {
+            ValueAxis::over(&values.iter().map(|v| spread(*v)).collect::<Vec<_>>(), 5.0)
+        };
+        assert_eq!(axis(&[1.0, 50.0, 0.0]), ValueAxis::Linear(Linear::to(100.0, 5.0)));
+        let log = axis(&[1.0, 51.0, 0.0]);
+        assert!(log.is_log() && log.place(0.5) == 0.0 && log.place(102.0) <= 1.0, "{log:?}");
+        assert!(!axis(&[]).is_log() && !axis(&[0.0, 7.0]).is_log());
     }
 
     #[test]

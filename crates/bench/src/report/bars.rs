@@ -53,10 +53,8 @@ pub(crate) fn picture(
     let mut svg = Svg::new(wide);
     let in_line = across.min(blocks.len()).max(1);
     let block_width = (wide - GAP * (in_line as f64 - 1.0)) / in_line as f64;
-    svg.text((0.0, LINE), Anchor::Start, Face::Title, title);
     let remark = "bar: median, whisker: worst to best round, dots: rounds";
-    svg.text((wide, LINE), Anchor::End, Face::Small, remark);
-    let mut top = 2.0 * LINE;
+    let mut top = svg.head(title, remark) + LINE;
     for line in blocks.chunks(in_line) {
         let mut bottom = top;
         for (i, block) in line.iter().enumerate() {

@@ -53,11 +53,12 @@ impl CurveArea {
     }
 }
 
-/// Draws the picture of a workload; `None` if no latencies were taken.
+/// Draws the picture of a workload; `None` if no latencies were taken. `ran` is added to its remark.
 pub(crate) fn picture(
     run: &Results,
     places: &[PhasePlace<'_>],
     title: &str,
+    ran: &str,
     wide: f64,
 ) -> Option<String> {
     let panels: Vec<(PhasePlace<'_>, String)> = places
@@ -69,20 +70,20 @@ pub(crate) fn picture(
         return None;
     }
     let across = ACROSS.min(panels.len());
-    let panel_width = (wide - GAP * (ACROSS as f64 - 1.0)) / ACROSS as f64;
+    let panel_width = (wide - GAP * (across as f64 - 1.0)) / across as f64;
     let mut svg = Svg::new(wide);
-    svg.text((0.0, LINE), Anchor::Start, Face::Title, title);
+    let semicolon = if ran.is_empty() { "" } else { "; " };
     let remark = "less is better; medians over rounds; logarithmic axes";
-    svg.text((wide, LINE), Anchor::End, Face::Small, remark);
+    let top = svg.head(title, &format!("{ran}{semicolon}{remark}")) + LINE;
     let height = HEIGHT.max(run.contenders.len() as f64 * NAME_STEP);
     let panel_height = height + 4.5 * LINE;
     for (i, (place, kind)) in panels.iter().enumerate() {
         let x = (i % across) as f64 * (panel_width + GAP);
-        let y = 2.0 * LINE + (i / across) as f64 * (panel_height + 14.0);
+        let y = top + (i / across) as f64 * (panel_height + 14.0);
         draw_panel(&mut svg, run, *place, kind, [x, y, panel_width, height]);
     }
     let rows = panels.len().div_ceil(across) as f64;
-    Some(svg.finish(2.0 * LINE + rows * (panel_height + 14.0), title))
+    Some(svg.finish(top + rows * (panel_height + 14.0), title))
 }
 
 /// Returns the curves of a kind of operation: medians over rounds of the

@@ -104,11 +104,11 @@ impl Told<'_> {
             Form::Bars(figure) => (figure, false),
             Form::Lines(figure) => (figure, true),
             Form::Curves(_) => {
-                let svg = curves::picture(self.run, &places, &title, pictures::WIDE)?;
+                let svg = curves::picture(self.run, &places, &title, "", pictures::WIDE)?;
                 return Some((svg, pictures::styles(self.run)));
             }
             Form::Timeline => {
-                let svg = timelines::picture(self.run, &places, &title, pictures::WIDE)?;
+                let svg = timelines::picture(self.run, &places, &title, "", pictures::WIDE)?;
                 return Some((svg, pictures::styles(self.run)));
             }
             Form::Table(_) => return None,

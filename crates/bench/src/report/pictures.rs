@@ -52,8 +52,8 @@ pub(crate) fn of(run: &Results, workload: &WorkloadLine) -> Vec<Picture> {
     let resources = ["cpu_us_per_op", "peak_rss_mib", "disk_mib", "open_ms"];
     let all = [
         ("throughput", bars("throughput", &throughput, 2)),
-        ("latency", curves::picture(run, &places, &title("latency"), WIDE)),
-        ("timeline", timelines::picture(run, &places, &title("throughput over time"), WIDE)),
+        ("latency", curves::picture(run, &places, &title("latency"), "", WIDE)),
+        ("timeline", timelines::picture(run, &places, &title("throughput over time"), "", WIDE)),
         ("amplification", bars("amplification", &amplification, 1)),
         ("resources", bars("processor, memory, disk", &resources, 1)),
     ];

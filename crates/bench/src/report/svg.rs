@@ -130,6 +130,25 @@ impl Svg {
         self.body.push_str("</g>\n");
     }
 
+    /// Draws a picture's title and a remark, next to each other if there is room, else in lines
+    /// of their own; returns the last baseline.
+    pub(crate) fn head(&mut self, title: &str, remark: &str) -> f64 {
+        let wide = self.width;
+        if width(title, Face::Title) + width(remark, Face::Small) + 16.0 <= wide {
+            self.text((0.0, LINE), Anchor::Start, Face::Title, title);
+            self.text((wide, LINE), Anchor::End, Face::Small, remark);
+            return LINE;
+        }
+        let mut y = 0.0;
+        for (face, text, most) in [(Face::Title, title, 2), (Face::Small, remark, 2)] {
+            for line in lines(text, face, wide, most) {
+                y += LINE + 1.0;
+                self.text((0.0, y), Anchor::Start, face, &line);
+            }
+        }
+        y
+    }
+
     /// Returns the element, of this height; `title` names it to readers who
     /// cannot see it.
     pub(crate) fn finish(self, height: f64, title: &str) -> String {
@@ -205,9 +224,36 @@ pub(crate) fn cut(text: &str, face: Face, wide: f64) -> String {
     format!("{kept}…")
 }
 
+/// Returns a text in at most `most` lines no wider than `wide`, broken at spaces; a word or a last
+/// line that is too long is cut.
+pub(crate) fn lines(text: &str, face: Face, wide: f64, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let is_full = lines.len() >= most;
+        match lines.last_mut() {
+            Some(line) if is_full || width(&format!("{line} {word}"), face) <= wide => {
+                *line = format!("{line} {word}");
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.iter().map(|line| cut(line, face, wide)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_broken_at_spaces() {
+        let broken = |wide, most| lines("windrow (same bits)", Face::Small, wide, most);
+        assert_eq!(broken(200.0, 2), ["windrow (same bits)"]);
+        assert_eq!(broken(80.0, 2), ["windrow", "(same bits)"]);
+        assert_eq!(broken(80.0, 3), broken(80.0, 2));
+        let three = broken(50.0, 2);
+        assert!(three.len() == 2 && three[1].ends_with('…'), "{three:?}");
+        assert!(broken(60.0, 1)[0].ends_with('…'));
+    }
 
     #[test]
     fn texts_are_escaped_and_cut() {

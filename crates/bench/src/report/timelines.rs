@@ -32,25 +32,26 @@ struct Strip<'a> {
     middle: usize,
 }
 
-/// Draws the picture of a workload; `None` if no phase has a timeline.
+/// Draws the picture of a workload; `None` if no phase has a timeline. `ran` is added to its remark.
 pub(crate) fn picture(
     run: &Results,
     places: &[PhasePlace<'_>],
     title: &str,
+    ran: &str,
     wide: f64,
 ) -> Option<String> {
     let mut svg = Svg::new(wide);
-    svg.text((0.0, LINE), Anchor::Start, Face::Title, title);
+    let semicolon = if ran.is_empty() { "" } else { "; " };
     let remark = "filled: the median round, thin lines: other rounds; red: nothing was done";
-    svg.text((wide, LINE), Anchor::End, Face::Small, remark);
-    let mut y = 2.0 * LINE;
+    let top = svg.head(title, &format!("{ran}{semicolon}{remark}")) + LINE;
+    let mut y = top;
     for &place in places {
         let strips = strips(run, place);
         if !strips.is_empty() {
             y = draw_place(&mut svg, run, place, &strips, (y, wide)) + LINE;
         }
     }
-    (y > 2.0 * LINE).then(|| svg.finish(y, title))
+    (y > top).then(|| svg.finish(y, title))
 }
 
 fn strips<'a>(run: &'a Results, place: PhasePlace<'a>) -> Vec<Strip<'a>> {
