@@ -3,9 +3,11 @@
 //!
 //! Owns: that form and its checks. Never does: draw (`report/paper.rs` does).
 
+use crate::workload::Scale;
 #[cfg(test)]
 use crate::workload::Workload;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// A picture or a table of one experiment's results.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -27,9 +29,9 @@ pub(crate) struct ResultForm {
     /// The cases; empty for an experiment that has none.
     #[serde(default)]
     pub(crate) cases: Vec<String>,
-    /// Names of the categories; their own names if empty.
+    /// Names of the categories; their own names if there are none.
     #[serde(default)]
-    labels: Vec<String>,
+    labels: Labels,
     /// The contenders that are shown, in this order; all if empty.
     #[serde(default)]
     pub(crate) contenders: Vec<String>,
@@ -41,6 +43,30 @@ pub(crate) struct ResultForm {
     pub(crate) x: String,
     #[serde(default)]
     pub(crate) y: String,
+}
+
+/// Names of categories: at every scale, or for each scale by its name, where they tell sizes that the
+/// scale changes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Labels {
+    Same(Vec<String>),
+    ByScale(BTreeMap<String, Vec<String>>),
+}
+
+impl Default for Labels {
+    fn default() -> Labels {
+        Labels::Same(Vec::new())
+    }
+}
+
+impl Labels {
+    fn at(&self, scale: Scale) -> &[String] {
+        match self {
+            Labels::Same(labels) => labels,
+            Labels::ByScale(labels) => labels.get(scale.name()).map_or(&[], Vec::as_slice),
+        }
+    }
 }
 
 /// The form of a result.
@@ -94,7 +120,8 @@ impl ResultForm {
 
     /// Returns the categories in the order of the axis: cases, each with all
     /// phases.
-    pub(crate) fn categories(&self) -> Vec<Category<'_>> {
+    pub(crate) fn categories(&self, scale: Scale) -> Vec<Category<'_>> {
+        let labels = self.labels.at(scale);
         let cases: Vec<&str> = match self.cases.is_empty() {
             true => vec![""],
             false => self.cases.iter().map(String::as_str).collect(),
@@ -107,7 +134,7 @@ impl ResultForm {
                     (_, 1) => case.to_owned(),
                     _ => format!("{case}, {phase}"),
                 };
-                let label = self.labels.get(i * self.phases.len() + j).cloned().unwrap_or(own);
+                let label = labels.get(i * self.phases.len() + j).cloned().unwrap_or(own);
                 all.push(Category { case, phase, label });
             }
         }
@@ -122,7 +149,7 @@ impl ResultForm {
         if self.phases.is_empty() {
             return Err("`phases` names none".to_owned());
         }
-        for category in self.categories() {
+        for category in self.categories(Scale::Full) {
             let workload = workloads.iter().find(|workload| workload.case == category.case);
             let workload = workload.ok_or_else(|| format!("no case `{}`", category.case))?;
             if !workload.measured().iter().any(|phase| phase == category.phase) {
@@ -133,10 +160,38 @@ impl ResultForm {
                 return Err(format!("no contender `{name}` in {}", workload.name));
             }
         }
-        let categories = self.categories().len();
-        match self.labels.is_empty() || self.labels.len() == categories {
-            true => Ok(()),
-            false => Err(format!("{} labels for {categories} categories", self.labels.len())),
+        let categories = self.categories(Scale::Full).len();
+        if let Labels::ByScale(labels) = &self.labels
+            && let Some(name) = labels.keys().find(|name| Scale::named(name).is_none())
+        {
+            return Err(format!("labels for `{name}`, which is no scale"));
         }
+        for scale in Scale::ALL {
+            let labels = self.labels.at(scale).len();
+            if labels != 0 && labels != categories {
+                return Err(format!("{labels} labels for {categories} categories"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_may_tell_the_sizes_of_each_scale() {
+        let labels = |form: &str, scale| -> Vec<String> {
+            let form = format!("bars = \"levels\"\nphases = [\"a\", \"b\"]\n{form}");
+            let form: ResultForm = toml::from_str(&form).unwrap();
+            form.categories(scale).into_iter().map(|category| category.label).collect()
+        };
+        let by_scale = "labels = { reduced = [\"1\", \"2\"], full = [\"8\", \"16\"] }";
+        assert_eq!(labels(by_scale, Scale::Reduced), ["1", "2"]);
+        assert_eq!(labels(by_scale, Scale::Full), ["8", "16"]);
+        assert_eq!(labels(by_scale, Scale::Quick), ["a", "b"]);
+        assert_eq!(labels("labels = [\"x\", \"y\"]", Scale::Reduced), ["x", "y"]);
+        assert_eq!(labels("x = \"t\"", Scale::Reduced), ["a", "b"]);
     }
 }

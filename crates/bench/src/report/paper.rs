@@ -65,7 +65,12 @@ fn places<'a>(
         let mut places = run.places_of(workload).into_iter();
         Some((places.find(|place| place.phase == category.phase)?, category.label))
     };
-    shown.categories().into_iter().filter_map(found).collect()
+    shown.categories(scale(run)).into_iter().filter_map(found).collect()
+}
+
+fn scale(run: &Results) -> Scale {
+    let known = run.heads.first().and_then(|head| Scale::named(&head.scale));
+    known.unwrap_or(Scale::Full)
 }
 
 fn workload<'a>(run: &'a Results, experiment: &str, case: &str) -> Option<&'a WorkloadLine> {
