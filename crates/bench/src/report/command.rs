@@ -64,8 +64,16 @@ fn fill_pages(run: &Results, dir: &Path) -> Result<()> {
         put(&page, &of_paper::fill(&text, &sections).map_err(|what| format!("{name}: {what}"))?)?;
         let pictures = dir.join("pictures");
         std::fs::create_dir_all(&pictures).map_err(|e| format!("{}: {e}", pictures.display()))?;
-        for (name, svg) in sections.iter().filter_map(|section| section.picture.as_ref()) {
-            put(&pictures.join(name), svg)?;
+        for section in &sections {
+            let path = pictures.join(&section.file);
+            match &section.picture {
+                Some(svg) => put(&path, svg)?,
+                // The page no longer shows it.
+                None if path.exists() => {
+                    std::fs::remove_file(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+                }
+                None => {}
+            }
         }
     }
     Ok(())

@@ -8,9 +8,9 @@
 
 use super::categories::{self, Chart, Series};
 use super::measure::Measure;
-use super::number::spread;
+use super::number::{round, spread};
 use super::results::{PhasePlace, Results};
-use super::{curves, markdown, pictures, svg, timelines, verdicts};
+use super::{curves, labels, markdown, palette, pictures, svg, timelines, verdicts};
 use crate::paper::{By, Category, Form, Paper, ResultForm, Row};
 use crate::record::WorkloadLine;
 use crate::workload::Scale;
@@ -21,8 +21,10 @@ pub(super) struct Section {
     pub(super) id: String,
     /// Its text in Markdown.
     pub(super) text: String,
-    /// Name and contents of the picture's file.
-    pub(super) picture: Option<(String, String)>,
+    /// The name of its picture's file.
+    pub(super) file: String,
+    /// The contents of that file; `None` if there is nothing to draw.
+    pub(super) picture: Option<String>,
 }
 
 /// Returns the sections of all rows of a paper that a run has results of.
@@ -44,12 +46,10 @@ pub(super) fn sections(run: &Results, paper: &Paper) -> Result<Vec<Section>, Str
         }
         let told = Told { run, row, shown, places };
         let picture = row.picture.as_ref().and_then(|_| told.picture());
-        let file = |(svg, styles): (String, String)| {
-            (format!("{}-{}.svg", paper.key, row.id), svg::file(&svg, &styles))
-        };
-        let picture = picture.map(file);
-        let text = told.text(paper, picture.as_ref().map(|(name, _)| name.as_str()))?;
-        all.push(Section { id: row.id.clone(), text, picture });
+        let picture = picture.map(|(drawn, styles)| svg::file(&drawn, &styles));
+        let file = format!("{}-{}.svg", paper.key, row.id);
+        let text = told.text(paper, picture.as_ref().map(|_| file.as_str()))?;
+        all.push(Section { id: row.id.clone(), text, file, picture });
     }
     Ok(all)
 }
@@ -61,9 +61,7 @@ fn places<'a>(
     shown: &ResultForm,
 ) -> Vec<(PhasePlace<'a>, String)> {
     let found = |category: Category<'_>| {
-        let workload = workload(run, experiment, category.case)?;
-        let mut places = run.places_of(workload).into_iter();
-        Some((places.find(|place| place.phase == category.phase)?, category.label))
+        Some((place(run, experiment, category.case, category.phase)?, category.label))
     };
     shown.categories(scale(run)).into_iter().filter_map(found).collect()
 }
@@ -71,6 +69,17 @@ fn places<'a>(
 fn scale(run: &Results) -> Scale {
     let known = run.heads.first().and_then(|head| Scale::named(&head.scale));
     known.unwrap_or(Scale::Full)
+}
+
+/// Returns a phase of an experiment's case; `None` if the run has no results of it.
+pub(super) fn place<'a>(
+    run: &'a Results,
+    experiment: &str,
+    case: &str,
+    phase: &str,
+) -> Option<PhasePlace<'a>> {
+    let workload = workload(run, experiment, case)?;
+    run.places_of(workload).into_iter().find(|place| place.phase == phase)
 }
 
 fn workload<'a>(run: &'a Results, experiment: &str, case: &str) -> Option<&'a WorkloadLine> {
@@ -101,54 +110,75 @@ impl Told<'_> {
         names.into_iter().filter(|name| has(name)).collect()
     }
 
-    /// Returns an SVG element, and the styles that it needs.
+    /// Returns an SVG element, and the styles that it needs; `None` if a picture would show no more
+    /// than one value.
     fn picture(&self) -> Option<(String, String)> {
         let title = format!("{}: {}", self.row.is, self.row.compares);
         let places: Vec<PhasePlace<'_>> = self.places.iter().map(|(place, _)| *place).collect();
+        let names = self.names();
+        let styles = |series: &mut dyn Iterator<Item = &str>| {
+            format!("{}{}", pictures::STYLES, palette::in_papers(series))
+        };
         let (figure, has_lines) = match self.shown.form().ok()? {
             Form::Bars(figure) => (figure, false),
             Form::Lines(figure) => (figure, true),
-            Form::Curves(_) => {
-                let svg = curves::picture(self.run, &places, &title, "", pictures::WIDE)?;
-                return Some((svg, pictures::styles(self.run)));
-            }
-            Form::Timeline => {
-                let svg = timelines::picture(self.run, &places, &title, "", pictures::WIDE)?;
-                return Some((svg, pictures::styles(self.run)));
+            form @ (Form::Curves(_) | Form::Timeline) => {
+                let draw =
+                    if form == Form::Timeline { timelines::picture } else { curves::picture };
+                let run = self.run.only(&names);
+                let svg = draw(&run, &places, &title, &self.ran(), pictures::WIDE)?;
+                return Some((svg, styles(&mut names.into_iter())));
             }
             Form::Table(_) => return None,
         };
+        let chart = self.chart(title, figure, has_lines);
+        let series = &mut chart.series.iter().map(|series| series.name.as_str());
+        (chart.count() > 1).then(|| (categories::picture(&chart), styles(series)))
+    }
+
+    fn chart(&self, title: String, figure: &str, has_lines: bool) -> Chart {
         let measure = Measure::named(figure);
         let spread = |place: &PhasePlace<'_>, name: &str| measure.spread(self.run, *place, name);
-        let names = self.names();
-        let labels: Vec<String> = self.places.iter().map(|(_, label)| label.clone()).collect();
-        let of_contender = |name: &&str| Series {
-            name: (*name).to_owned(),
-            values: places.iter().map(|place| spread(place, name)).collect(),
+        let names: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
+        let of_contender = |name: &String| Series {
+            name: name.clone(),
+            values: self.places.iter().map(|(place, _)| spread(place, name)).collect(),
         };
-        let of_place = |(place, label): (&PhasePlace<'_>, &String)| Series {
+        let of_place = |(place, label): &(PhasePlace<'_>, String)| Series {
             name: label.clone(),
             values: names.iter().map(|name| spread(place, name)).collect(),
         };
-        let (labels, series) = match self.shown.by_contender {
-            false => (labels, names.iter().map(of_contender).collect()),
-            true => {
-                let series = places.iter().zip(&labels).map(of_place).collect();
-                (names.iter().map(|name| (*name).to_owned()).collect(), series)
+        let (groups, series) = match self.shown.by_contender {
+            false => {
+                let labels: Vec<String> =
+                    self.places.iter().map(|(_, label)| label.clone()).collect();
+                (labels::of_categories(&labels), names.iter().map(of_contender).collect())
             }
+            true => (labels::of_contenders(&names), self.places.iter().map(of_place).collect()),
         };
-        let y = if self.shown.y.is_empty() { measure.heading() } else { self.shown.y.clone() };
-        let chart = Chart { title, x: self.shown.x.clone(), y, labels, series, has_lines };
-        let styles = format!("{}{}", pictures::STYLES, categories::styles(&chart));
-        Some((categories::picture(&chart), styles))
+        let is_time = measure.unit == "µs";
+        let unit = if is_time { measure.title.clone() } else { measure.heading() };
+        let y = if self.shown.y.is_empty() { unit } else { self.shown.y.clone() };
+        Chart {
+            title,
+            remark: self.ran(),
+            x: self.shown.x.clone(),
+            y: format!("{y}; {}", measure.direction()),
+            is_time,
+            groups,
+            series,
+            has_lines,
+        }
     }
 
     /// Returns the picture's link, the table, and the paper's claims.
     fn text(&self, paper: &Paper, picture: Option<&str>) -> Result<String, String> {
-        let mut text = String::new();
-        if let Some(name) = picture {
-            let _ = writeln!(text, "![{}: {}](pictures/{name})\n", self.row.is, self.row.compares);
-        }
+        let title = format!("{}: {}", self.row.is, self.row.compares);
+        let mut text = match picture {
+            Some(name) => format!("![{title}](pictures/{name})\n\n"),
+            // A picture has it in its first line.
+            None => format!("*{}*\n\n", markdown::escape(&title)),
+        };
         text += &self.occasion();
         let names = self.names();
         let heads: Vec<String> = names.iter().map(|name| markdown::escape(name)).collect();
@@ -180,22 +210,52 @@ impl Told<'_> {
         Ok(text)
     }
 
-    /// Returns the time and the scale of the run.
+    /// Returns the time, the size and the rounds of the run.
     fn occasion(&self) -> String {
         let Some(head) = self.run.heads.first() else { return String::new() };
         let day = head.started.split('T').next().unwrap_or_default();
-        let rounds = self.places.iter().map(|(place, _)| self.run.rounds(place.workload)).min();
-        let rounds = match rounds {
-            Some(1) => "one round".to_owned(),
-            rounds => format!("{} rounds", rounds.unwrap_or(0)),
+        let medians = if self.rounds().1 > 1 { "; medians (least to greatest)" } else { "" };
+        format!("Scale {}{medians}.\n\n", self.size(&format!(", {day}")))
+    }
+
+    /// Returns what was run, for a picture.
+    fn ran(&self) -> String {
+        let medians = if self.rounds().1 > 1 { ": medians, least to greatest" } else { "" };
+        format!("scale {}{medians}", self.size(""))
+    }
+
+    /// Returns the scale, the records and the rounds.
+    fn size(&self, day: &str) -> String {
+        let scale = self.run.heads.first().map_or("", |head| head.scale.as_str());
+        let mut records: Vec<u64> =
+            self.places.iter().map(|(place, _)| place.workload.records).collect();
+        records.sort_unstable();
+        let ends = [records.first(), records.last()].map(|n| n.map_or(0, |n| *n));
+        let records = match ends {
+            [few, many] if few == many => round(many as f64),
+            [few, many] => format!("{} to {}", round(few as f64), round(many as f64)),
         };
-        format!("Scale {}, {day}, {rounds}; medians (least to greatest).\n\n", head.scale)
+        let rounds = match self.rounds() {
+            (_, 1) => "one round".to_owned(),
+            (few, many) if few == many => format!("{many} rounds"),
+            (few, many) => format!("{few} to {many} rounds"),
+        };
+        format!("{scale}{day}, {records} records, {rounds}")
+    }
+
+    /// Returns the least and the greatest number of rounds of a phase: one that is done once has one.
+    fn rounds(&self) -> (usize, usize) {
+        let of = |(place, _): &(PhasePlace<'_>, String)| {
+            self.names().iter().map(|name| self.run.lines(*place, name).len()).max()
+        };
+        let rounds: Vec<usize> = self.places.iter().filter_map(of).collect();
+        let ends = (rounds.iter().min(), rounds.iter().max());
+        (ends.0.map_or(0, |n| *n), ends.1.map_or(0, |n| *n))
     }
 
     /// Returns the paper's claims of this row: theirs, ours, the verdict.
     fn verdicts(&self, paper: &Paper) -> Result<Vec<String>, String> {
-        let scale = self.run.heads.first().and_then(|head| Scale::named(&head.scale));
-        let mut workloads = paper.workloads(scale.unwrap_or(Scale::Full))?;
+        let mut workloads = paper.workloads(scale(self.run))?;
         for workload in &mut workloads {
             workload.goals.retain(|goal| goal.paper.as_deref() == Some(&self.row.is));
         }
@@ -267,6 +327,11 @@ pub(super) mod tests {
             let told = Told { run, row: &row, shown, places };
             let text = told.text(&crate::paper::all()[0], Some("a.svg")).unwrap();
             assert!(text.contains("windrow") && text.contains("](pictures/a.svg)"), "{text}");
+            let alone = told.text(&crate::paper::all()[0], None).unwrap();
+            assert!(
+                alone.starts_with(&format!("*Fig. {n}: ")) && !alone.contains(".svg"),
+                "{alone}"
+            );
             Some(Picture { name: row.id.clone(), svg: told.picture()?.0 })
         };
         forms.into_iter().enumerate().filter_map(picture).collect()
@@ -277,6 +342,7 @@ pub(super) mod tests {
         let section = |id: &str, text: &str| Section {
             id: id.to_owned(),
             text: text.to_owned(),
+            file: String::new(),
             picture: None,
         };
         let page = "a\n<!-- row: fig1 -->\nold\n<!-- end -->\nb\n<!-- row: fig2 -->\nkept\n<!-- end -->\nc\n";

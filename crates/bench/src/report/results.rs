@@ -123,6 +123,15 @@ impl Results {
         self.lines(place, contender).iter().any(|line| line.buffered)
     }
 
+    /// Returns the results of these contenders alone, in this order.
+    pub(crate) fn only(&self, names: &[&str]) -> Results {
+        let mut results = self.clone();
+        let known = |name: &&str| self.contenders.iter().find(|c| c.name == *name).cloned();
+        results.contenders = names.iter().filter_map(known).collect();
+        results.phases.retain(|phase| names.contains(&phase.contender.as_str()));
+        results
+    }
+
     /// Returns the number of rounds of a workload; the phases that run once,
     /// before the rounds, count as one if there are no others.
     pub(crate) fn rounds(&self, workload: &WorkloadLine) -> usize {
