@@ -50,7 +50,8 @@ report also takes
 
   --out DIR             where the page goes                     [bench-report]
   --markdown FILE       the tables as Markdown, too
-  --papers DIR          the papers' pages in DIR: fills in the rows that the run has";
+  --papers DIR          the papers' pages in DIR: fills in the rows that the run has
+  --headlines FILE      one picture of the papers' headlines, as SVG, and nothing else";
 
 /// Returns a command's words as they are recorded: without the places of its files on this machine,
 /// which concern no other reader and decide nothing.
@@ -113,6 +114,8 @@ pub(crate) struct ReportArgs {
     pub(crate) markdown: Option<PathBuf>,
     /// The folder of the papers' pages.
     pub(crate) papers: Option<PathBuf>,
+    /// The file of the picture of the papers' headlines, which is then all that is written.
+    pub(crate) headlines: Option<PathBuf>,
 }
 
 type Words<'a> = std::slice::Iter<'a, String>;
@@ -173,13 +176,19 @@ fn value<'a>(words: &mut Words<'a>, flag: &str) -> Result<&'a str, String> {
 }
 
 fn report(mut words: Words<'_>) -> Result<Command, String> {
-    let mut args =
-        ReportArgs { runs: Vec::new(), out: "bench-report".into(), markdown: None, papers: None };
+    let mut args = ReportArgs {
+        runs: Vec::new(),
+        out: "bench-report".into(),
+        markdown: None,
+        papers: None,
+        headlines: None,
+    };
     while let Some(word) = words.next() {
         match word.as_str() {
             "--out" => args.out = value(&mut words, word)?.into(),
             "--markdown" => args.markdown = Some(value(&mut words, word)?.into()),
             "--papers" => args.papers = Some(value(&mut words, word)?.into()),
+            "--headlines" => args.headlines = Some(value(&mut words, word)?.into()),
             flag if flag.starts_with("--") => {
                 return Err(format!("report: `{flag}` is not a flag"));
             }

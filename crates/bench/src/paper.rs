@@ -5,9 +5,11 @@
 //! the program. Never does: run or draw.
 
 mod catalogue;
+mod headline;
 mod result_form;
 
 pub(crate) use catalogue::{experiment, experiments};
+pub(crate) use headline::Headline;
 pub(crate) use result_form::{Category, Form, ResultForm};
 
 use crate::workload::{Scale, Workload, parse};
@@ -25,6 +27,9 @@ pub(crate) struct Paper {
     pub(crate) authors: String,
     #[serde(rename = "row")]
     pub(crate) rows: Vec<Row>,
+    /// The figures by which its design is judged.
+    #[serde(rename = "headline", default)]
+    pub(crate) headlines: Vec<Headline>,
 }
 
 /// A figure, a table or a result that the text states.
@@ -122,6 +127,11 @@ impl Paper {
                 return Err(format!("two rows are called `{}` or `{}`", row.id, row.is));
             }
         }
+        for headline in &self.headlines {
+            let file = self.experiment_name(&headline.run);
+            let text = experiment(&file).ok_or_else(|| format!("no experiment `{file}`"))?;
+            headline.check(&parse(&file, text, Scale::Full)?)?;
+        }
         Ok(())
     }
 
@@ -217,6 +227,7 @@ mod tests {
     fn every_row_has_its_experiment_and_every_goal_its_row() {
         for paper in all() {
             paper.check().unwrap_or_else(|problem| panic!("{}: {problem}", paper.key));
+            assert!(!paper.headlines.is_empty(), "{}", paper.key);
             for scale in Scale::ALL {
                 let workloads = paper.workloads(scale).unwrap();
                 assert!(workloads.iter().all(|workload| !workload.measured().is_empty()));

@@ -11,6 +11,7 @@ mod categories;
 mod command;
 mod compare;
 mod curves;
+mod headlines;
 mod labels;
 mod markdown;
 mod measure;

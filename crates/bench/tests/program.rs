@@ -200,7 +200,13 @@ fn the_papers_run_and_fill_their_pages() {
         let page = format!("{}/../../docs/papers/{paper}.md", env!("CARGO_MANIFEST_DIR"));
         sh.write(&format!("pages/{paper}.md"), std::fs::read(page).unwrap());
     }
+    // The row is a table: this picture is of a time when it was none.
+    sh.write("pages/pictures/vlsm-loada.svg", b"old");
     sh.ok("report l.jsonl --out report --papers pages");
+    assert!(!sh.path("pages/pictures/vlsm-loada.svg").exists());
+    sh.ok("report l.jsonl --headlines headlines.svg");
+    let headlines = read(&sh, "headlines.svg");
+    assert!(headlines.contains(">L2SM<") && headlines.contains("scale quick"), "{headlines}");
     for paper in ["autumn", "l2sm", "vlsm", "mnemosyne"] {
         let page = read(&sh, &format!("pages/{paper}.md"));
         let section = |id: &str| {

@@ -6,7 +6,7 @@
 
 use super::pictures::{self, Picture};
 use super::results::{self, Results};
-use super::{markdown, page, paper as of_paper, table};
+use super::{headlines, markdown, page, paper as of_paper, table};
 use crate::args::ReportArgs;
 use crate::output;
 use crate::paper;
@@ -14,7 +14,8 @@ use crate::store::Result;
 use std::path::Path;
 
 /// Reads runs, writes the page, the pictures and, if asked for, the tables in
-/// Markdown. Prints the tables and the path of the page.
+/// Markdown. Prints the tables and the path of the page. If the papers' headlines are asked for,
+/// writes nothing else.
 ///
 /// # Errors
 /// A file that cannot be read or written, or a fault in its lines.
@@ -24,6 +25,9 @@ pub(crate) fn write(args: &ReportArgs) -> Result<()> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
         files.push((name, text));
+    }
+    if let Some(path) = &args.headlines {
+        return write_headlines(&files, path);
     }
     let run = results::read(&files)?;
     let page = draw(&run, &args.out)?;
@@ -35,6 +39,16 @@ pub(crate) fn write(args: &ReportArgs) -> Result<()> {
     }
     output::print(table::tables(&run))?;
     output::print(format_args!("\npage: {page}\n"))
+}
+
+/// Writes the picture of the papers' headlines. Each file is read alone: they may be of several
+/// scales.
+fn write_headlines(files: &[(String, String)], path: &Path) -> Result<()> {
+    let read = |file: &(String, String)| results::read(std::slice::from_ref(file));
+    let runs = files.iter().map(read).collect::<std::result::Result<Vec<_>, _>>()?;
+    let picture = headlines::picture(&runs, &paper::all());
+    put(path, &picture.ok_or("no file has a headline of a paper")?)?;
+    output::print(format_args!("picture: {}\n", path.display()))
 }
 
 /// Writes the page and the pictures; returns the page's path.

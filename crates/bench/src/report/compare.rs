@@ -144,7 +144,9 @@ pub(crate) fn row<'a>(
     ComparedRow { place, measure, values, ratios, best }
 }
 
-fn ratio(better: Better, ours: &[(u32, f64)], theirs: &[(u32, f64)]) -> Option<Ratio> {
+/// Returns how many times as good one contender is as another, round by round; `None` if they have no
+/// round in common.
+pub(crate) fn ratio(better: Better, ours: &[(u32, f64)], theirs: &[(u32, f64)]) -> Option<Ratio> {
     let of_round = |&(round, our): &(u32, f64)| {
         let (_, their) = theirs.iter().find(|(r, _)| *r == round)?;
         let ratio = if better == Better::More { our / their } else { their / our };

@@ -465,6 +465,7 @@ fn the_command_writes_page_pictures_and_markdown() {
         out: out.clone(),
         markdown: Some(markdown.clone()),
         papers: None,
+        headlines: None,
     };
     write(&args).unwrap();
     let run = results_of((4, 3, 1.0));
@@ -498,6 +499,7 @@ fn samples_for_the_eye() {
         std::fs::write(&file, text(&lines)).unwrap();
         let out = dir.join(format!("{name}-report"));
         let markdown = Some(dir.join(format!("{name}.md")));
-        write(&ReportArgs { runs: vec![file], out, markdown, papers: None }).unwrap();
+        write(&ReportArgs { runs: vec![file], out, markdown, papers: None, headlines: None })
+            .unwrap();
     }
 }
