@@ -206,7 +206,7 @@ fn the_papers_run_and_fill_their_pages() {
     assert!(!sh.path("pages/pictures/vlsm-loada.svg").exists());
     sh.ok("report l.jsonl --headlines headlines.svg");
     let headlines = read(&sh, "headlines.svg");
-    assert!(headlines.contains(">L2SM<") && headlines.contains("scale quick"), "{headlines}");
+    assert!(headlines.contains(">vLSM<") && headlines.contains("scale quick"), "{headlines}");
     for paper in ["autumn", "l2sm", "vlsm", "mnemosyne"] {
         let page = read(&sh, &format!("pages/{paper}.md"));
         let section = |id: &str| {

@@ -21,11 +21,15 @@ const LEFT: f64 = 58.0;
 /// Room for the ticks of a category's own axis.
 const OWN_LEFT: f64 = 46.0;
 
-/// Distance of two groups, as a share of a category's width.
+/// Distance of two groups, as a share of a category's width; less where the ticks of each category
+/// are between them.
 const BETWEEN: f64 = 0.5;
+const BETWEEN_APART: f64 = 0.15;
 
-/// Share of a category's width that is left free; most widths of a bar, and of two points' distance.
+/// Share of a category's width that is left free, also less there; most widths of a bar, and of two
+/// points' distance.
 const FREE: f64 = 0.22;
+const FREE_APART: f64 = 0.06;
 const BAR_MAX: f64 = 64.0;
 const POINT_STEP_MAX: f64 = 6.0;
 
@@ -174,7 +178,8 @@ fn area(chart: &Chart, top: f64) -> Area {
     let common = ValueAxis::over(&chart.spreads(), 5.0);
     let is_apart = marks == Marks::BarsApart;
     let (left, inner) = if is_apart { (0.0, OWN_LEFT) } else { (LEFT, 0.0) };
-    let gaps = chart.groups.len().saturating_sub(1) as f64 * BETWEEN;
+    let (between, free) = if is_apart { (BETWEEN_APART, FREE_APART) } else { (BETWEEN, FREE) };
+    let gaps = chart.groups.len().saturating_sub(1) as f64 * between;
     let wide = (WIDE - left) / (chart.categories().max(1) as f64 + gaps);
     let (mut slots, mut at) = (Vec::new(), left);
     for group in &chart.groups {
@@ -184,9 +189,9 @@ fn area(chart: &Chart, top: f64) -> Area {
             slots.push(Slot { left: at + inner, right: at + wide, axis });
             at += wide;
         }
-        at += wide * BETWEEN;
+        at += wide * between;
     }
-    let room = (wide - inner) * (1.0 - FREE) / chart.series.len().max(1) as f64;
+    let room = (wide - inner) * (1.0 - free) / chart.series.len().max(1) as f64;
     let most = if marks == Marks::Lines { POINT_STEP_MAX } else { BAR_MAX };
     let step = room.min(most);
     let widest = chart.spreads().into_iter().map(|s| width(&chart.text(s.median), Face::Small));
