@@ -20,7 +20,7 @@ mod light_transaction;
 mod locks;
 mod operations;
 mod options;
-mod own_writes;
+pub(crate) mod own_writes;
 mod retry;
 mod scan;
 #[cfg(test)]
@@ -34,13 +34,13 @@ pub use scan::TransactionIter;
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
 use locks::TransactionLocks;
-use own_writes::{Own, OwnBase, OwnWrites};
+use own_writes::{Own, OwnWrites};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Kind, Result, SeqNo};
 use windrow_read::options::WriteSync;
-use windrow_read::read::{is_there, merge_operands, split_expiry};
+use windrow_read::read::{is_there, split_expiry};
 use windrow_read::slice::Slice;
 use windrow_recover::handle::Handle;
 use windrow_store::tree::Tree;
@@ -180,21 +180,11 @@ impl Transaction {
 
     /// The value of a key, given the transaction's own writes to it.
     fn value(&self, tree: &Arc<Tree>, key: &[u8], own: Option<Own>) -> Result<Option<Slice>> {
-        let Own { base, operands } = own.unwrap_or_default().at(self.snapshot.inner.now_ms);
-        let below = match base {
-            Some(OwnBase::Deleted) => None,
-            Some(OwnBase::Value { value, .. }) => Some(Slice::from(value)),
-            None => {
-                self.note_key(tree, key)?;
-                self.keyspace(tree).get_at(&self.snapshot, key)?
-            }
-        };
-        if operands.is_empty() {
-            return Ok(below);
-        }
-        let newest_first: Vec<Slice> =
-            operands.into_iter().rev().map(|operand| Slice::from(operand.value)).collect();
-        merge_operands(&tree.reads, key, below.as_deref(), &newest_first).map(Some)
+        let own = own.unwrap_or_default().at(self.snapshot.inner.now_ms);
+        own.value((&tree.reads, key), || {
+            self.note_key(tree, key)?;
+            self.keyspace(tree).get_at(&self.snapshot, key)
+        })
     }
 
     fn note_key(&self, tree: &Tree, key: &[u8]) -> Result<()> {
