@@ -232,6 +232,7 @@ impl Ingest {
             Ingested { entries: self.entries, tables: files.len() as u64, bytes: bytes_of(&files) };
         add(database, tree, (&self.first, &self.last), files)?;
         database.counters.user_bytes.add(self.user_bytes);
+        database.pipeline.steps.note();
         Ok(done)
     }
 

@@ -26,6 +26,11 @@ pub const PACING: Rank = Rank::new(40, "the pressure on writers");
 pub const TREE_WORK: Rank = Rank::new(50, "the work on a keyspace");
 pub const FLUSH_RETRY: Rank = Rank::new(60, "when flushes are tried again");
 
+// The feed of changes.
+/// Of each feed.
+pub const FEED_MOMENTS: Rank = Rank::new(70, "the moments of a feed of changes");
+pub const STEP_WATCHERS: Rank = Rank::new(75, "who is told of the steps of writing");
+
 // The data of the database. The manifest is written under the catalog.
 pub const CATALOG: Rank = Rank::new(100, "the catalog");
 /// Of each keyspace. Held while the queue is asked for the last number given out.

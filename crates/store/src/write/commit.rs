@@ -140,6 +140,9 @@ impl Pipeline {
             // memory that reads were lent.
             self.share_memory();
         }
+        if takes_lent || room.has_switched() {
+            self.steps.note();
+        }
         if due {
             self.workers.kick(Kick::MayBeDue);
         }

@@ -8,7 +8,7 @@
 //! room), `observers` (transactions, gaps and reads, told of each write in order), `read_set` and
 //! `recent_writes` (by which a transaction's commit is admitted), `key_locks` (by which
 //! transactions wait for each other), `wal` (a log segment), `wal_sync` (one sync for all waiting
-//! writers). `pipeline` holds them all.
+//! writers), `write_steps` (who is told that much was written). `pipeline` holds them all.
 //!
 //! Owns: the order of writes, the log and the memtables. Never does: flush a memtable (`jobs`
 //! does).
@@ -31,3 +31,4 @@ pub mod segments;
 pub mod unflushed_writes;
 pub mod wal;
 pub mod wal_sync;
+pub mod write_steps;

@@ -17,6 +17,7 @@ use crate::write::queue::{Queue, QueueState};
 use crate::write::recent_writes::Verdict;
 use crate::write::segments::Segments;
 use crate::write::unflushed_writes::Frozen;
+use crate::write::write_steps::WriteSteps;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant};
 use windrow_env::sync::atomic::Ordering;
@@ -40,6 +41,8 @@ pub struct Pipeline {
     pub keyspaces: Keyspaces,
     /// The observers, which are told of each write.
     pub observers: Observers,
+    /// Those who are told whenever an eighth of a memtable was written.
+    pub steps: WriteSteps,
     /// Locks by which transactions wait for each other, if they ask for that.
     pub key_locks: KeyLocks,
     /// When flushes that found something run out are tried again.
@@ -65,6 +68,7 @@ impl Pipeline {
             keyspaces: Keyspaces::new(trees),
             key_locks: KeyLocks::new(),
             observers: Observers::new((host.settings.memory_bytes / RECENT_PART) as usize),
+            steps: WriteSteps::default(),
             flush_retry: Mutex::new(lock_ranks::FLUSH_RETRY, Retry::default()),
             host,
         });
