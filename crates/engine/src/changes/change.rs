@@ -3,7 +3,7 @@
 //! Owns: their form, and how one is made of an operation in a log. Never does: read a log.
 
 use std::sync::Arc;
-use windrow_base::{Error, Kind, Result, SeqNo};
+use windrow_base::{Error, KeyspaceId, Kind, Result, SeqNo};
 use windrow_format::batch::Op;
 use windrow_read::read::split_expiry;
 
@@ -20,6 +20,26 @@ pub struct Change {
     pub operations: Vec<Operation>,
 }
 
+/// A change that was read from a log, with the keyspace of each operation.
+pub(super) struct ReadChange {
+    pub(super) change: Change,
+    pub(super) keyspaces: Vec<KeyspaceId>,
+}
+
+/// The value that a key had before an operation, those before it in its batch included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OldValue {
+    /// It was not asked for ([`ChangeOptions::old_values`](super::ChangeOptions::old_values)), or is
+    /// not known: after an ingestion; in a keyspace that was dropped before the feed came to it;
+    /// where the merge operator refuses the values that are stored.
+    #[default]
+    Unknown,
+    /// The key was not there.
+    Absent,
+    /// As readers saw it, operands merged. It may have expired since the snapshot before.
+    Value(Vec<u8>),
+}
+
 /// An operation of a [`Change`]. Keyspaces go by the names that they had then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -34,6 +54,8 @@ pub enum Operation {
         value: Vec<u8>,
         /// The time at which it expires, in ms since 1970, if it does.
         expiry_ms: Option<u64>,
+        /// The value before, if the feed gives it.
+        old: OldValue,
     },
     /// A key was removed.
     Delete {
@@ -41,6 +63,8 @@ pub enum Operation {
         keyspace: Arc<str>,
         /// The key.
         key: Vec<u8>,
+        /// The value before, if the feed gives it.
+        old: OldValue,
     },
     /// A key was removed that had been put once ([`crate::Batch::single_delete`]).
     SingleDelete {
@@ -48,8 +72,10 @@ pub enum Operation {
         keyspace: Arc<str>,
         /// The key.
         key: Vec<u8>,
+        /// The value before, if the feed gives it.
+        old: OldValue,
     },
-    /// All keys of a range were removed.
+    /// All keys of a range were removed. (It has no old values: there may be any number of them.)
     DeleteRange {
         /// The keyspace.
         keyspace: Arc<str>,
@@ -68,6 +94,8 @@ pub enum Operation {
         operand: Vec<u8>,
         /// The time at which it expires, in ms since 1970, if it does.
         expiry_ms: Option<u64>,
+        /// The value before, if the feed gives it.
+        old: OldValue,
     },
     /// Entries came into the keyspace by an ingestion, which writes no log: the feed does not have
     /// them. Copy the keyspace from a snapshot with this number or a later one.
@@ -109,12 +137,13 @@ impl Operation {
             }
             false => (None, op.value.to_vec()),
         };
+        let old = OldValue::Unknown;
         Ok(match op.kind {
-            Kind::Put | Kind::PutExpiry => Operation::Put { keyspace, key, value, expiry_ms },
-            Kind::Delete => Operation::Delete { keyspace, key },
-            Kind::SingleDelete => Operation::SingleDelete { keyspace, key },
+            Kind::Put | Kind::PutExpiry => Operation::Put { keyspace, key, value, expiry_ms, old },
+            Kind::Delete => Operation::Delete { keyspace, key, old },
+            Kind::SingleDelete => Operation::SingleDelete { keyspace, key, old },
             Kind::Merge | Kind::MergeExpiry => {
-                Operation::Merge { keyspace, key, operand: value, expiry_ms }
+                Operation::Merge { keyspace, key, operand: value, expiry_ms, old }
             }
             // No batch has an empty range: see `Pipeline::ingest`.
             Kind::RangeDelete if key == value => Operation::Ingested { keyspace },

@@ -5,7 +5,7 @@
 //!
 //! Owns: the place of a consumer. Never does: wait, or decide which logs there are.
 
-use super::change::{Change, Operation};
+use super::change::{Change, Operation, ReadChange};
 use super::log_list::{FeedLog, LogList, taken_back};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) struct FeedReader {
     seeks: bool,
     /// Whether nothing was read yet. The first batch may begin before the number that was asked for.
     is_new: bool,
-    ready: VecDeque<Change>,
+    ready: VecDeque<ReadChange>,
     /// Names of keyspaces; `None` for one that is gone and was not written to lately.
     names: HashMap<KeyspaceId, Option<Arc<str>>>,
     /// Drops that were handed out, or are older than what was asked for.
@@ -63,7 +63,12 @@ impl FeedReader {
 
     /// Takes the next change that was read.
     pub(super) fn take(&mut self) -> Option<Change> {
-        self.ready.pop_front()
+        self.ready.pop_front().map(|read| read.change)
+    }
+
+    /// The next change that was read, which is not taken.
+    pub(super) fn first(&mut self) -> Option<&mut ReadChange> {
+        self.ready.front_mut()
     }
 
     /// Reads on in the logs. An error is for a later call if there is a change before it.
@@ -194,6 +199,7 @@ impl FeedReader {
             return Err(taken_back(self.next_seq, batch.first_seq));
         }
         let mut operations = Vec::with_capacity(batch.count as usize);
+        let mut keyspaces = Vec::with_capacity(batch.count as usize);
         for (seq, op) in (batch.first_seq..).zip(batch.ops) {
             let op = op?;
             let is_late = |drop: &DroppedKeyspace| drop.id == op.keyspace && drop.seq < seq;
@@ -202,10 +208,12 @@ impl FeedReader {
             }
             if let Some(name) = self.name(op.keyspace, list, name_of) {
                 operations.push(Operation::of(&op, name)?);
+                keyspaces.push(op.keyspace);
             }
         }
         self.drops_before(batch.first_seq, list);
-        self.ready.push_back(Change { seq: next_seq - 1, operations });
+        let change = Change { seq: next_seq - 1, operations };
+        self.ready.push_back(ReadChange { change, keyspaces });
         (self.next_seq, self.seeks, self.is_new) = (next_seq, false, false);
         Ok(true)
     }
@@ -219,7 +227,8 @@ impl FeedReader {
                 let keyspace = drop.name.clone();
                 let operations = vec![Operation::KeyspaceDropped { keyspace }];
                 let change = Change { seq: self.next_seq - 1, operations };
-                unless_mutant!(DropUnfed, self.ready.push_back(change));
+                let read = ReadChange { change, keyspaces: vec![drop.id] };
+                unless_mutant!(DropUnfed, self.ready.push_back(read));
             }
         }
     }
