@@ -4,18 +4,22 @@
 
 use super::change::Change;
 use super::log_list::LogList;
+use super::old_values::OldValues;
 use super::reader::FeedReader;
+use crate::snapshot::Snapshot;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use windrow_base::{KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::sync::{Condvar, Mutex};
 use windrow_read::lock_ranks;
+use windrow_recover::handle::Handle;
+use windrow_store::write::write_steps::StepWatcher;
 
 /// How the feed of changes is read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ChangeOptions {
     /// Hands out only changes that are on the device: for a consumer whose own state outlives a
@@ -23,6 +27,11 @@ pub struct ChangeOptions {
     /// a synced write, [`crate::Db::sync`], the setting `wal_sync_interval_ms`, or the end of a log
     /// that is kept.
     pub durable_only: bool,
+    /// Gives each key's value before the change with it ([`OldValue`](super::OldValue)). They are
+    /// found by this snapshot, which must be the state before the first change: of number S for a
+    /// feed from S + 1 on. From then on the feed takes snapshots itself, and holds one at least. So a
+    /// feed with old values ends with the process; the next one begins with a snapshot again.
+    pub old_values: Option<Snapshot>,
 }
 
 /// A database from which changes are read.
@@ -37,6 +46,15 @@ pub(super) trait Source: Send {
 
     /// Has `waker` woken when something may have come.
     fn listen(&self, waker: &Waker);
+
+    /// The database as it is now, or as it was read last.
+    fn now(&self) -> Handle;
+
+    /// Checks that a snapshot is of this database.
+    fn check(&self, snapshot: &Snapshot) -> Result<()>;
+
+    /// Has `watcher` told of each step of writing, where it can.
+    fn watch(&self, watcher: Weak<dyn StepWatcher>);
 }
 
 /// The feed of changes from a sequence number on: see [`crate::Db::changes`].
@@ -46,14 +64,23 @@ pub(super) trait Source: Send {
 pub struct Changes {
     source: Box<dyn Source>,
     reader: FeedReader,
+    old: Option<OldValues>,
     /// Behind the last change that was taken.
     next_seq: SeqNo,
 }
 
 impl Changes {
     /// A feed from `from` on. Fails now where the logs do not have that number.
-    pub(super) fn new(mut source: Box<dyn Source>, from: SeqNo) -> Result<Changes> {
+    pub(super) fn new(
+        mut source: Box<dyn Source>,
+        from: SeqNo,
+        snapshot: Option<Snapshot>,
+    ) -> Result<Changes> {
         let from = from.max(1);
+        if let Some(snapshot) = &snapshot {
+            source.check(snapshot)?;
+            check_seq(snapshot.seq(), from)?;
+        }
         let list = source.list(0)?.unwrap_or_default();
         if list.through + 1 < from {
             return Err(super::log_list::taken_back(from, list.through + 1));
@@ -61,9 +88,16 @@ impl Changes {
         if from < list.begin {
             return Err(list.gone(from));
         }
+        let old = snapshot.map(|snapshot| OldValues::new(snapshot, from, &list.dropped));
+        if let Some(old) = &old {
+            let watcher: Arc<dyn StepWatcher> = old.ahead().clone();
+            source.watch(Arc::downgrade(&watcher));
+        }
         let mut reader = FeedReader::new(from, &list.dropped);
         reader.fill(source.place(), &list, &|id| source.name(id))?;
-        Ok(Changes { source, reader, next_seq: from })
+        let mut changes = Changes { source, reader, old, next_seq: from };
+        changes.look_ahead();
+        Ok(changes)
     }
 
     /// The sequence number with which another consumer would go on behind the changes that were
@@ -78,14 +112,15 @@ impl Changes {
     /// `InvalidArgument` if the database does not have the next change any more, or never will: the
     /// message says how to go on. `Corruption` naming log and offset; `Io`; `Closed`.
     pub fn try_next(&mut self) -> Result<Option<Change>> {
-        if let Some(change) = self.take() {
+        if let Some(change) = self.take()? {
             return Ok(Some(change));
         }
         if let Some(list) = self.source.list(self.reader.next_seq())? {
             let source = &self.source;
             self.reader.fill(source.place(), &list, &|id| source.name(id))?;
         }
-        Ok(self.take())
+        self.look_ahead();
+        self.take()
     }
 
     /// Takes the next change, and waits for it for at most `timeout`. `None` if none came.
@@ -146,10 +181,27 @@ impl Changes {
         self.try_next()
     }
 
-    fn take(&mut self) -> Option<Change> {
-        let change = self.reader.take()?;
-        self.next_seq = change.seq + 1;
-        Some(change)
+    fn take(&mut self) -> Result<Option<Change>> {
+        let Changes { source, reader, old, next_seq } = self;
+        if let Some(old) = old {
+            old.go_on(*next_seq);
+            if let Some(first) = reader.first() {
+                old.find(first, &|| source.now())?;
+            }
+        }
+        let change = reader.take();
+        if let Some(change) = &change {
+            *next_seq = change.seq + 1;
+        }
+        Ok(change)
+    }
+
+    fn look_ahead(&mut self) {
+        let Changes { source, reader, old, .. } = self;
+        if let Some(old) = old {
+            let is_ready = reader.first().is_some();
+            old.look_ahead((reader.next_seq(), is_ready), || source.now());
+        }
     }
 }
 
@@ -165,6 +217,19 @@ impl std::fmt::Debug for Changes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Changes(from {})", self.next_seq)
     }
+}
+
+/// Checks that a snapshot is the state before a feed.
+fn check_seq(seq: SeqNo, from: SeqNo) -> Result<()> {
+    if seq + 1 == from {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "old values of the changes from {from} on need a snapshot with sequence number {}, and this \
+         one has {seq}: ask for the changes from {} on",
+        from - 1,
+        seq + 1
+    )))
 }
 
 /// Wakes a thread that waits for a change.

@@ -46,15 +46,18 @@ mod apply;
 mod change;
 mod feed;
 mod log_list;
+mod moments;
 mod of_db;
 mod of_follower;
+mod old_values;
 mod reader;
 
-pub use change::{Change, Operation};
+pub use change::{Change, OldValue, Operation};
 pub use feed::{ChangeOptions, Changes};
 
 pub(crate) use of_follower::FollowedLogs;
 
+use crate::snapshot::Snapshot;
 use of_db::OfDb;
 use of_follower::OfFollower;
 use std::path::PathBuf;
@@ -64,7 +67,8 @@ use windrow_recover::handle::Handle;
 
 /// The changes of an open database from a number on.
 pub(crate) fn of_db(database: Handle, from: SeqNo, options: ChangeOptions) -> Result<Changes> {
-    Changes::new(Box::new(OfDb::new(database, options)), from)
+    let ChangeOptions { durable_only, old_values } = options;
+    Changes::new(Box::new(OfDb::new(database, durable_only)), from, old_values)
 }
 
 /// The changes that a follower reads, from a number on.
@@ -72,6 +76,7 @@ pub(crate) fn of_follower(
     follower: Box<dyn FollowedLogs>,
     (env, dir): (Env, PathBuf),
     from: SeqNo,
+    old_values: Option<Snapshot>,
 ) -> Result<Changes> {
-    Changes::new(Box::new(OfFollower::new(follower, env, dir)), from)
+    Changes::new(Box::new(OfFollower::new(follower, env, dir)), from, old_values)
 }

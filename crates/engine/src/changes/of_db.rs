@@ -5,10 +5,11 @@
 //!
 //! Owns: the list of logs of an open database. Never does: wait under a lock of writers.
 
-use super::feed::{ChangeOptions, Source};
+use super::feed::Source;
 use super::log_list::{FeedLog, LogList};
+use crate::snapshot::Snapshot;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use windrow_base::{FileNumber, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
@@ -16,11 +17,12 @@ use windrow_recover::handle::Handle;
 use windrow_store::manifest::state::ManifestState;
 use windrow_store::tree::left_out;
 use windrow_store::write::wal::Wal;
+use windrow_store::write::write_steps::StepWatcher;
 
 /// An open database as the source of its changes.
 pub(super) struct OfDb {
     database: Handle,
-    options: ChangeOptions,
+    durable_only: bool,
     /// The state of the list of dropped keyspaces when it was looked at last.
     drops: u64,
     /// The number by which writers wake its consumer.
@@ -28,9 +30,9 @@ pub(super) struct OfDb {
 }
 
 impl OfDb {
-    pub(super) fn new(database: Handle, options: ChangeOptions) -> OfDb {
+    pub(super) fn new(database: Handle, durable_only: bool) -> OfDb {
         let listener = database.pipeline.queue().new_listener();
-        OfDb { database, options, drops: 0, listener }
+        OfDb { database, durable_only, drops: 0, listener }
     }
 
     /// The logs in use, up to where they count.
@@ -41,7 +43,7 @@ impl OfDb {
             number: wal.number,
             uid: wal.uid,
             first_seq: Some(first_seq),
-            end: Some(if self.options.durable_only { wal.durable_up_to() } else { wal.written() }),
+            end: Some(if self.durable_only { wal.durable_up_to() } else { wal.written() }),
         };
         let logs = older.chain([(&queue.wal, queue.wal_first_seq)]).map(log);
         // While an older log is not durable, none of a newer one counts as durable.
@@ -87,6 +89,18 @@ impl Source for OfDb {
 
     fn listen(&self, waker: &Waker) {
         self.database.pipeline.queue().listen(self.listener, waker);
+    }
+
+    fn now(&self) -> Handle {
+        self.database.clone()
+    }
+
+    fn check(&self, snapshot: &Snapshot) -> Result<()> {
+        snapshot.check_of(&self.database)
+    }
+
+    fn watch(&self, watcher: Weak<dyn StepWatcher>) {
+        self.database.pipeline.steps.watch(watcher);
     }
 }
 

@@ -9,15 +9,18 @@ use super::feed::Source;
 use super::log_list::{LogList, taken_back};
 use super::of_db::of_state;
 use crate::checkpoint::Followed;
+use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
-use windrow_base::{KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::sync::Mutex;
 use windrow_read::lock_ranks;
+use windrow_recover::handle::Handle;
 use windrow_store::manifest::state::KeyspaceState;
+use windrow_store::write::write_steps::StepWatcher;
 
 /// The time after which a follower looks again for a consumer that waits, in ms.
 const LOOK_MS: u64 = 10;
@@ -29,6 +32,9 @@ pub(crate) trait FollowedLogs: Send {
 
     /// Calls `look` with what it has read.
     fn look(&self, look: &mut dyn FnMut(&Followed<'_>)) -> Result<()>;
+
+    /// The database as of what it has read.
+    fn shown(&self) -> Handle;
 }
 
 /// A follower as the source of changes.
@@ -93,4 +99,19 @@ impl Source for OfFollower {
         };
         self.env.jobs.every(LOOK_MS, Arc::new(ring));
     }
+
+    fn now(&self) -> Handle {
+        self.follower.shown()
+    }
+
+    fn check(&self, snapshot: &Snapshot) -> Result<()> {
+        let (database, now) = (&snapshot.inner.database, self.now());
+        if (&database.dir, database.database_uid) != (&now.dir, now.database_uid) {
+            return Err(Error::invalid("the snapshot is of another database"));
+        }
+        snapshot.check_of(database)
+    }
+
+    /// A follower reads when it is asked, and takes a moment whenever it has.
+    fn watch(&self, _watcher: Weak<dyn StepWatcher>) {}
 }

@@ -35,6 +35,7 @@ use windrow_recover::database::Database;
 use windrow_recover::discovery::manifest_tail::ManifestTail;
 use windrow_recover::discovery::remains::refuse_foreign;
 use windrow_recover::discovery::{FoundManifest, refuse_newer};
+use windrow_recover::handle::Handle;
 use windrow_recover::log::log_tail::{KnownManifest, LogTail, Read};
 use windrow_recover::open::assemble::{Sharing, assemble, show};
 use windrow_recover::open::missing_or_remains;
@@ -345,7 +346,8 @@ impl Follower {
             return Err(Error::invalid(text));
         }
         let FollowerInner { env, dir, .. } = &*self.inner;
-        changes::of_follower(Box::new(self.clone()), (env.clone(), dir.clone()), from)
+        let place = (env.clone(), dir.clone());
+        changes::of_follower(Box::new(self.clone()), place, from, options.old_values)
     }
 
     /// Returns the error of the last refresh in the background; `None` if it did not fail.
@@ -369,6 +371,10 @@ impl FollowedLogs for Follower {
             look(&followed);
             Ok(())
         })
+    }
+
+    fn shown(&self) -> Handle {
+        self.db().handle().clone()
     }
 }
 

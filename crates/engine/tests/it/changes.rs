@@ -588,7 +588,7 @@ fn durable_changes_come_with_the_sync() {
     let db = open(&handles, 1 << 30);
     let mut options = windrow::changes::ChangeOptions::default();
     options.durable_only = true;
-    let mut changes = db.changes(1, options).unwrap();
+    let mut changes = db.changes(1, options.clone()).unwrap();
     db.put("a", "1").unwrap();
     assert_eq!(changes.try_next().unwrap(), None);
     db.put_with("b", "2", WriteSync::Yes).unwrap();
