@@ -18,6 +18,7 @@ mod ingest;
 mod log_space;
 mod memory;
 mod names;
+mod old_values;
 mod own_settings;
 mod place;
 mod range_deletes;
