@@ -15,6 +15,9 @@ pub(crate) struct ChangesArgs {
     /// Go on with what is written later, until Ctrl-C
     #[arg(long, short)]
     pub(crate) follow: bool,
+    /// Each key's value before the change as well, from now on
+    #[arg(long, requires = "follow", conflicts_with = "from")]
+    pub(crate) old: bool,
     /// End after this many batches
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,

@@ -10,13 +10,13 @@ use crate::store::{self, Access};
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
-use windrow::changes::{Change, ChangeOptions, Changes, Operation};
+use windrow::changes::{Change, ChangeOptions, Changes, OldValue, Operation};
 
 /// The time between two looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &ChangesArgs) -> Result<()> {
-    let options = ChangeOptions::default();
+    let mut options = ChangeOptions::default();
     if !args.follow {
         return store::with(&args.open, Access::Read, |db| {
             let from = args.from.unwrap_or_else(|| db.stats().changes_begin);
@@ -25,7 +25,12 @@ pub(crate) fn run(args: &ChangesArgs) -> Result<()> {
     }
     store::must_exist(&args.open.path)?;
     let follower = store::follow(&args.open)?;
-    let from = args.from.unwrap_or_else(|| follower.db().stats().changes_begin);
+    let mut from = args.from.unwrap_or_else(|| follower.db().stats().changes_begin);
+    if args.old {
+        let snapshot = follower.db().snapshot();
+        from = snapshot.seq() + 1;
+        options.old_values = Some(snapshot);
+    }
     print_all(args, follower.changes(from, options)?)
 }
 
@@ -67,6 +72,14 @@ fn print(args: &ChangesArgs, change: &Change, out: &mut impl Write) -> Result<()
                 false => write!(out, "\t{}", bytes::printable(field))?,
             }
         }
+        if let Some(old) = old_of(operation).filter(|_| args.old) {
+            match old {
+                OldValue::Value(value) if args.hex => write!(out, "\twas {}", hex(value))?,
+                OldValue::Value(value) => write!(out, "\twas {}", bytes::printable(value))?,
+                OldValue::Absent => write!(out, "\twas not there")?,
+                OldValue::Unknown => write!(out, "\tis not known before")?,
+            }
+        }
         writeln!(out)?;
     }
     Ok(())
@@ -75,19 +88,28 @@ fn print(args: &ChangesArgs, change: &Change, out: &mut impl Write) -> Result<()
 fn as_json(args: &ChangesArgs, operation: &Operation) -> Result<Value> {
     let mut told = json!({ "kind": kind(operation), "keyspace": operation.keyspace() });
     for (name, field) in fields(operation) {
-        told[name] = match (args.hex, std::str::from_utf8(field)) {
-            (true, _) => hex(field).into(),
-            (false, Ok(text)) => text.into(),
-            (false, Err(_)) => {
-                let text = format!("the {name} {} is no UTF-8 text", bytes::shown(field, 40));
-                return Err(Failure::failed(text).hint("ask for it with --hex"));
-            }
-        };
+        told[name] = field_as_json(args, name, field)?;
+    }
+    match old_of(operation).filter(|_| args.old) {
+        Some(OldValue::Value(value)) => told["old"] = field_as_json(args, "old value", value)?,
+        Some(OldValue::Absent) => told["old"] = Value::Null,
+        Some(OldValue::Unknown) | None => {}
     }
     if let Operation::Put { expiry_ms, .. } | Operation::Merge { expiry_ms, .. } = operation {
         told["expiry_ms"] = (*expiry_ms).into();
     }
     Ok(told)
+}
+
+fn field_as_json(args: &ChangesArgs, name: &str, field: &[u8]) -> Result<Value> {
+    match (args.hex, std::str::from_utf8(field)) {
+        (true, _) => Ok(hex(field).into()),
+        (false, Ok(text)) => Ok(text.into()),
+        (false, Err(_)) => {
+            let text = format!("the {name} {} is no UTF-8 text", bytes::shown(field, 40));
+            Err(Failure::failed(text).hint("ask for it with --hex"))
+        }
+    }
 }
 
 fn hex(field: &[u8]) -> String {
@@ -106,6 +128,17 @@ fn kind(operation: &Operation) -> &'static str {
         Operation::Ingested { .. } => "ingested",
         Operation::KeyspaceDropped { .. } => "keyspace_dropped",
         _ => "unknown",
+    }
+}
+
+/// The value before an operation on one key.
+fn old_of(operation: &Operation) -> Option<&OldValue> {
+    match operation {
+        Operation::Put { old, .. }
+        | Operation::Delete { old, .. }
+        | Operation::SingleDelete { old, .. }
+        | Operation::Merge { old, .. } => Some(old),
+        _ => None,
     }
 }
 

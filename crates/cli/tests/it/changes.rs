@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
 use crate::common::Shell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use windrow::{Db, Options};
 
 #[test]
@@ -42,5 +43,42 @@ fn changes_of_a_database_that_another_process_writes_are_followed() {
     assert!(sh.fails("changes db --json", 1).contains("--hex"));
     let followed = sh.ok("changes db --follow --limit 2 --hex");
     assert_eq!(followed, "1\tput\tdefault\t61\t31\n2\tput\tdefault\tff\t32\n");
+    db.close().unwrap();
+}
+
+/// Written to all the while, since old values begin with the moment at which the command begins.
+#[test]
+fn old_values_come_with_the_changes_from_now_on() {
+    let sh = Shell::new();
+    let db = Db::open_with(sh.path("db"), Options::default()).unwrap();
+    db.put("n", "1").unwrap();
+    let done = AtomicBool::new(false);
+    let printed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 2.. {
+                if done.load(Ordering::Acquire) {
+                    return;
+                }
+                db.put("n", n.to_string()).unwrap();
+            }
+        });
+        let printed = sh.ok("changes db --follow --old --limit 3");
+        let json = sh.ok("changes db --follow --old --json --limit 1");
+        done.store(true, Ordering::Release);
+        [printed, json]
+    });
+    let mut lines = printed[0].lines();
+    let seq = |line: &str| line.split('\t').next().unwrap().parse::<u64>().unwrap();
+    let first = seq(lines.clone().next().unwrap());
+    for seq in first..first + 3 {
+        assert_eq!(
+            lines.next().unwrap(),
+            format!("{seq}\tput\tdefault\tn\t{seq}\twas {}", seq - 1)
+        );
+    }
+    let json: serde_json::Value = serde_json::from_str(&printed[1]).unwrap();
+    let old: u64 = json["operations"][0]["old"].as_str().unwrap().parse().unwrap();
+    assert_eq!(json["seq"], old + 1);
+    assert!(sh.fails("changes db --old", 2).contains("--follow"));
     db.close().unwrap();
 }
