@@ -8,7 +8,7 @@ use super::ledger::{Counts, Ledger, first_key};
 use super::stage::{Ground, Stage, queued, shown};
 use std::path::Path;
 use windrow::backup::{BackedUp, BackupDirectory, BackupOptions};
-use windrow::changes::Operation;
+use windrow::changes::{Change, ChangeOptions, OldValue, Operation};
 use windrow::{Batch, Conditions, Keyspace, TransactionOptions, WriteSync};
 use windrow_base::{ErrorKind, Result};
 
@@ -302,12 +302,15 @@ fn read(stage: &Stage, _: usize) -> Result<()> {
     stage.db.at_rest().map(drop)
 }
 
-/// Reads the feed of changes behind a snapshot: each author's writes are there in order, and all that
-/// were acknowledged before a look are.
+/// Reads the feed of changes behind a snapshot, with old values or without: each author's writes are
+/// there in order, and all that were acknowledged before a look are.
 fn changes(stage: &Stage, _: usize) -> Result<()> {
     let held = stage.db.snapshot();
     let mut seen = stage.ledger.observe(&stage.spaces, &held)?;
-    let mut changes = match stage.db.changes(held.seq() + 1, Default::default()) {
+    let mut options = ChangeOptions::default();
+    options.old_values = (stage.ground.draw(2) == 0).then(|| held.clone());
+    let mut all_known = options.old_values.is_some();
+    let mut changes = match stage.db.changes(held.seq() + 1, options) {
         // The logs behind the snapshot are gone.
         Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(()),
         changes => changes?,
@@ -321,23 +324,43 @@ fn changes(stage: &Stage, _: usize) -> Result<()> {
                 change => change?,
             };
             let Some(change) = change else { break };
-            for operation in &change.operations {
-                let Operation::Put { key, value, .. } = operation else { continue };
-                let Some(author) = stage.ledger.author(key) else { continue };
-                let number = stage.ledger.number(Some(value));
-                assert!(seen[author] <= number, "{number} of {author} after {}", seen[author]);
-                seen[author] = number;
-            }
+            take_over(stage, &change, &mut all_known, &mut seen);
         }
-        // Ingested entries are not in the feed.
-        let ingests =
-            |author: usize| ACTS.get(author).is_some_and(|a| a.name.starts_with("ingest"));
         let lacks = |author: &usize| seen[*author] < before[*author] && !ingests(*author);
         let missing = (0..seen.len()).find(lacks);
         assert_eq!(missing, None, "the feed has {seen:?}, and {before:?} was acknowledged");
         stage.ground.pause();
     }
     Ok(())
+}
+
+/// Whether an author ingests: such entries are not in the feed.
+fn ingests(author: usize) -> bool {
+    ACTS.get(author).is_some_and(|act| act.name.starts_with("ingest"))
+}
+
+/// Takes over the writes of a change. Old values are those of the author's write before, and
+/// `all_known` as long as nothing was ingested.
+fn take_over(stage: &Stage, change: &Change, all_known: &mut bool, seen: &mut Counts) {
+    let before = seen.clone();
+    for operation in &change.operations {
+        *all_known &= !matches!(operation, Operation::Ingested { .. });
+        let Operation::Put { key, value, old, .. } = operation else { continue };
+        let Some(author) = stage.ledger.author(key) else { continue };
+        let number = stage.ledger.number(Some(value));
+        assert!(seen[author] <= number, "{number} of {author} after {}", seen[author]);
+        seen[author] = number;
+        let old = match old {
+            OldValue::Value(old) => stage.ledger.number(Some(old)),
+            OldValue::Absent => continue,
+            OldValue::Unknown => {
+                assert!(!*all_known, "the value before {number} of {author} is not known");
+                continue;
+            }
+        };
+        let is_last = old == before[author] || ingests(author);
+        assert!(is_last, "{old} comes before {number} of {author}, after {}", before[author]);
+    }
 }
 
 /// Reads twice in another process.
