@@ -3,6 +3,7 @@
 //! Owns: the wait of a consumer. Never does: read a log (`reader.rs`).
 
 use super::change::Change;
+use super::key_filter::KeyFilter;
 use super::log_list::LogList;
 use super::old_values::OldValues;
 use super::reader::FeedReader;
@@ -93,15 +94,23 @@ impl Changes {
             let watcher: Arc<dyn StepWatcher> = old.ahead().clone();
             source.watch(Arc::downgrade(&watcher));
         }
-        let mut reader = FeedReader::new(from, &list.dropped);
+        let mut reader = FeedReader::new(from, &list.dropped, None);
         reader.fill(source.place(), &list, &|id| source.name(id))?;
         let mut changes = Changes { source, reader, old, next_seq: from };
         changes.look_ahead();
         Ok(changes)
     }
 
+    /// A feed of what is written from now on and passes a filter.
+    pub(super) fn watch(mut source: Box<dyn Source>, filter: KeyFilter) -> Result<Changes> {
+        let list = source.list(0)?.unwrap_or_default();
+        let next_seq = list.through + 1;
+        let reader = FeedReader::new(next_seq, &list.dropped, Some(filter));
+        Ok(Changes { source, reader, old: None, next_seq })
+    }
+
     /// The sequence number with which another consumer would go on behind the changes that were
-    /// taken.
+    /// taken. (Of a watch: no change of its keys lies between the last one and a later number.)
     pub fn next_seq(&self) -> SeqNo {
         self.next_seq
     }

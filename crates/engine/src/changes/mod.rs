@@ -45,6 +45,7 @@
 mod apply;
 mod change;
 mod feed;
+mod key_filter;
 mod log_list;
 mod moments;
 mod of_db;
@@ -57,7 +58,9 @@ pub use feed::{ChangeOptions, Changes};
 
 pub(crate) use of_follower::FollowedLogs;
 
+use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
+use key_filter::KeyFilter;
 use of_db::OfDb;
 use of_follower::OfFollower;
 use std::path::PathBuf;
@@ -79,4 +82,37 @@ pub(crate) fn of_follower(
     old_values: Option<Snapshot>,
 ) -> Result<Changes> {
     Changes::new(Box::new(OfFollower::new(follower, env, dir)), from, old_values)
+}
+
+/// The changes from now on that touch keys with a prefix: for a program that reacts to a part of a
+/// keyspace. A change has those operations only: of keys with the prefix, range deletes that overlap
+/// it, ingestions into the keyspace (whose keys are not known), and its drop, which ends it. `&db`
+/// will do for the default keyspace.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// let mut users = windrow::changes::watch_prefix(&db, "user/")?;
+/// db.put("word/ada", "1")?;
+/// db.put("user/ada", "London")?;
+/// assert_eq!(users.try_next()?.unwrap().seq, 2);
+/// assert!(users.try_next()?.is_none());
+/// # Ok::<(), windrow::Error>(())
+/// ```
+///
+/// # Errors
+/// `NotSupported` for a keyspace of another order than the bytewise one; `ReadOnly` where nothing is
+/// ever written: a [`Follower`](crate::Follower) has [`changes`](crate::Follower::changes); `Closed`.
+/// One that is taken from too late ends with `InvalidArgument`, as any feed does.
+pub fn watch_prefix(keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<Changes> {
+    let Keyspace { database, tree, .. } = keyspace;
+    database.write_state.check_read()?;
+    tree.check_prefix()?;
+    // While writing is off after a failure, it may be resumed.
+    if database.catalog.lock().log().is_none() {
+        database.write_state.check()?;
+    }
+    let filter = KeyFilter::new(tree.id, prefix.as_ref());
+    let watch = Changes::watch(Box::new(OfDb::new(database.clone(), false)), filter)?;
+    if tree.is_dropped() { Err(tree.gone()) } else { Ok(watch) }
 }

@@ -6,6 +6,7 @@
 //! Owns: the place of a consumer. Never does: wait, or decide which logs there are.
 
 use super::change::{Change, Operation, ReadChange};
+use super::key_filter::KeyFilter;
 use super::log_list::{FeedLog, LogList, taken_back};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
@@ -39,11 +40,17 @@ pub(super) struct FeedReader {
     names: HashMap<KeyspaceId, Option<Arc<str>>>,
     /// Drops that were handed out, or are older than what was asked for.
     dropped: BTreeSet<KeyspaceId>,
+    /// `None`: all operations are handed out.
+    filter: Option<KeyFilter>,
 }
 
 impl FeedReader {
     /// A consumer that begins with `from`. Drops before it are not for this one.
-    pub(super) fn new(from: SeqNo, dropped: &[DroppedKeyspace]) -> FeedReader {
+    pub(super) fn new(
+        from: SeqNo,
+        dropped: &[DroppedKeyspace],
+        filter: Option<KeyFilter>,
+    ) -> FeedReader {
         let is_before = |drop: &&DroppedKeyspace| drop.seq + 1 < from;
         FeedReader {
             next_seq: from,
@@ -53,6 +60,7 @@ impl FeedReader {
             ready: VecDeque::new(),
             names: HashMap::new(),
             dropped: dropped.iter().filter(is_before).map(|drop| drop.id).collect(),
+            filter,
         }
     }
 
@@ -202,6 +210,9 @@ impl FeedReader {
         let mut keyspaces = Vec::with_capacity(batch.count as usize);
         for (seq, op) in (batch.first_seq..).zip(batch.ops) {
             let op = op?;
+            if self.filter.as_ref().is_some_and(|filter| !filter.sees(&op)) {
+                continue;
+            }
             let is_late = |drop: &DroppedKeyspace| drop.id == op.keyspace && drop.seq < seq;
             if list.dropped.iter().any(is_late) {
                 continue;
@@ -213,7 +224,9 @@ impl FeedReader {
         }
         self.drops_before(batch.first_seq, list);
         let change = Change { seq: next_seq - 1, operations };
-        self.ready.push_back(ReadChange { change, keyspaces });
+        if self.filter.is_none() || !keyspaces.is_empty() {
+            self.ready.push_back(ReadChange { change, keyspaces });
+        }
         (self.next_seq, self.seeks, self.is_new) = (next_seq, false, false);
         Ok(true)
     }
@@ -223,7 +236,8 @@ impl FeedReader {
         let mut drops: Vec<_> = list.dropped.iter().filter(|drop| drop.seq < seq).collect();
         drops.sort_by_key(|drop| (drop.seq, drop.id));
         for drop in drops {
-            if drop.seq < self.next_seq && self.dropped.insert(drop.id) {
+            let is_seen = self.filter.as_ref().is_none_or(|filter| filter.sees_drop(drop.id));
+            if drop.seq < self.next_seq && self.dropped.insert(drop.id) && is_seen {
                 let keyspace = drop.name.clone();
                 let operations = vec![Operation::KeyspaceDropped { keyspace }];
                 let change = Change { seq: self.next_seq - 1, operations };
