@@ -139,6 +139,9 @@ fn flush_rest(database: &Database) -> Result<()> {
         let flushed = loop {
             match database.jobs.flush_group(&group) {
                 Err(error) if tries.again_closing(&database.host, &error) => {}
+                Err(error)
+                    if error.kind() == ErrorKind::NoSpace
+                        && database.pipeline.segments.give_up_kept(0) => {}
                 flushed => break flushed,
             }
         };

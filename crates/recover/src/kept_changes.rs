@@ -42,6 +42,7 @@ pub(crate) fn of_open(
     listing: &mut Listing,
     replayed: &Replayed,
 ) -> Kept {
+    make_room(host, listing, replayed);
     if host.settings.changes_bytes == 0 {
         return Kept::new();
     }
@@ -57,6 +58,17 @@ pub(crate) fn of_open(
     });
     kept.extend(copies(host, parts.collect()));
     kept
+}
+
+/// Removes kept logs where the device has no room for an open, which comes first.
+fn make_room(host: &Host, listing: &mut Listing, replayed: &Replayed) {
+    let logs = replayed.taken.values().map(|taken| taken.end).sum::<u64>();
+    let needed = MARGIN_BYTES.saturating_add(logs);
+    while host.env.fs.free_bytes(&host.dir).is_ok_and(|free| free < needed) {
+        let Some(oldest) = listing.changes.pop_first() else { return };
+        // One that stays is no manifest's, and goes later.
+        let _ = host.env.fs.remove(&host.dir.join(names::changes(oldest)));
+    }
 }
 
 /// Whether a kept log is in the directory, whole. One that a crash has left under its old name is

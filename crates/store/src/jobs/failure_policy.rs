@@ -65,8 +65,9 @@ impl Tries {
             return wait_out(jobs, wait_ms).is_ok();
         }
         if is_short(host, error) {
-            // `shortage.rs` says when it is tried again.
-            return false;
+            // Logs kept for the feed of changes make room first. After that `shortage.rs` says when
+            // it is tried again.
+            return jobs.pipeline.segments.give_up_kept(0);
         }
         self.failures += 1;
         if error.kind() != ErrorKind::Io || self.failures >= ATTEMPTS_MAX {

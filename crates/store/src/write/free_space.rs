@@ -6,8 +6,12 @@
 //! that finds no room syncs the logs and leaves them to be replayed; an open removes the old logs
 //! before it makes a new one.
 //!
+//! Logs that are kept for the feed of changes count as free: the oldest of them go before a write is
+//! refused, a flush or merge gives up, or an open fails.
+//!
 //! Owns no state. Never does: flush, or wait for room (`room.rs`, `shortage.rs`).
 
+use crate::manifest::record::Field;
 use crate::write::segments::Segments;
 use crate::write::wal::Wal;
 use std::sync::Arc;
@@ -45,15 +49,45 @@ impl Segments {
         let text = format!(
             "a merge leaves {free} bytes free, of which a flush of what is in memory needs {needed}"
         );
-        Err(Error::new(ErrorKind::NoSpace, text))
+        match self.give_up_kept(needed) {
+            true => self.leave_room_to_flush(step, merges),
+            false => Err(Error::new(ErrorKind::NoSpace, text)),
+        }
     }
 
     /// Bytes that merges may write without taking that room.
     pub(crate) fn room_to_merge(&self) -> u64 {
         match self.host.env.fs.free_bytes(&self.host.dir) {
-            Ok(free) => free.saturating_sub(self.bytes_to_flush(free)),
+            Ok(free) => {
+                let free = free.saturating_add(self.catalog.retained().bytes());
+                free.saturating_sub(self.bytes_to_flush(free))
+            }
             Err(_) => u64::MAX,
         }
+    }
+
+    /// Lets the oldest logs go that are kept for the feed of changes, until `needed` bytes are free,
+    /// and a quarter of them at least. Returns whether any went.
+    pub fn give_up_kept(&self, needed: u64) -> bool {
+        let all = self.catalog.retained().bytes();
+        if all == 0 {
+            return false;
+        }
+        let Ok(mut catalog) = self.catalog.lock_to_change() else { return false };
+        let free = self.host.env.fs.free_bytes(&self.host.dir).unwrap_or(0);
+        let mut left = needed.saturating_sub(free).max(all / 4);
+        let mut begin = None;
+        // The files first: the record may need their room.
+        for (&number, log) in catalog.state().kept.iter() {
+            self.kept.remove_now(number);
+            begin = Some(number + 1);
+            left = left.saturating_sub(log.bytes);
+            if left == 0 {
+                break;
+            }
+        }
+        // A failure turns writing off, and the caller finds that.
+        begin.is_some_and(|begin| catalog.append(vec![Field::KeptBegin(begin)]).is_ok())
     }
 
     /// Bytes of `free` that a flush takes: of the memtables, and of writes that may still enter

@@ -7,7 +7,7 @@
 //!
 //! The kept logs go on from each other without a gap, and the logs in use go on from the last one.
 //! The oldest goes first, once they take more than `changes_bytes`, or it is older than
-//! `changes_seconds`. With `changes_bytes` at 0 no log is synced or renamed for it.
+//! `changes_seconds`. They are also the first to go where the device is full (`free_space.rs`). With `changes_bytes` at 0 no log is synced or renamed for it.
 //!
 //! Rejected: to keep a copy of each batch as it is written, since every write would be written twice.
 //!
@@ -160,6 +160,20 @@ impl KeptLogs {
         let rename = || fs.rename(&dir.join(&name), &dir.join(names::changes(number)));
         if self.host.place.check().and_then(|()| rename()).is_ok() {
             self.files.lock().insert(number);
+        }
+    }
+
+    /// Removes the file of a log that the manifest still keeps, to make room for the record by which
+    /// it goes. An open finds it missing, as a consumer does.
+    pub(super) fn remove_now(&self, number: FileNumber) {
+        let (fs, dir) = (&self.host.env.fs, &self.host.dir);
+        let names = [names::changes(number), names::wal(number)];
+        if self.host.place.check().is_ok() {
+            // One that stays is no longer kept, and the next open removes it.
+            let removed = names.iter().any(|name| fs.remove(&dir.join(name)).is_ok());
+            if removed {
+                self.files.lock().remove(&number);
+            }
         }
     }
 

@@ -337,6 +337,7 @@ impl<'a> RoomRequest<'a> {
     #[cold]
     fn extend_log(&mut self, lack: (Arc<Wal>, u64)) -> Result<()> {
         let Pipeline { host, workers, segments, .. } = self.pipeline;
+        let end = lack.1;
         let refusal = match segments.too_little_is_left(&lack) {
             Some(refusal) => refusal,
             None => match segments.make_room(lack) {
@@ -344,6 +345,10 @@ impl<'a> RoomRequest<'a> {
                 made => return made,
             },
         };
+        if segments.give_up_kept(end) {
+            // There may be room now.
+            return Ok(());
+        }
         if std::mem::replace(&mut self.flushed, true) || segments.bytes_in_memory() == 0 {
             return Err(refusal);
         }
