@@ -665,7 +665,7 @@ pub(crate) struct DumpArgs {
 /// The kinds of file that `dump` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DumpKind {
-    /// A write-ahead log, *.wal
+    /// A write-ahead log, *.wal, or one kept for the feed of changes, *.changes
     Wal,
     /// A manifest, MANIFEST-*
     Manifest,

@@ -28,7 +28,8 @@ use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 /// The longest part of a key or value that is printed, in bytes.
 const SHOWN_BYTES_MAX: usize = 256;
 
-/// Prints a write-ahead log: its header, each batch, each operation in it.
+/// Prints a write-ahead log, in use or kept for the feed of changes: its header, each batch, each
+/// operation in it.
 ///
 /// # Errors
 /// `InvalidArgument` for another file; `Corruption` where synced bytes are
@@ -241,6 +242,10 @@ struct Action<'a> {
 
 impl Display for Action<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No batch has an empty range: see `Pipeline::ingest`.
+        if self.kind == Kind::RangeDelete && self.key == self.value {
+            return write!(f, "ingestion from {} on", ShownBytes(self.key));
+        }
         let name = match self.kind {
             Kind::Delete => "delete",
             Kind::Put | Kind::PutExpiry => "put",
@@ -285,7 +290,9 @@ fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<LogReader> 
     let reader = LogReader::open(file, kind, None)?;
     let header = reader.header();
     out.line(format_args!("{what} {}, uid {:016x}", header.number, header.uid))?;
-    if kind == LogKind::Wal {
+    if kind == LogKind::Wal && header.manifest_number == 0 {
+        out.line(format_args!("copied for the feed of changes, from a log that is gone"))?;
+    } else if kind == LogKind::Wal {
         out.line(format_args!(
             "made while manifest {}, uid {:016x}, of which {} bytes were durable then",
             header.manifest_number, header.manifest_uid, header.manifest_durable_bytes

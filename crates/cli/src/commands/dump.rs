@@ -9,7 +9,8 @@ use std::io::{self, BufWriter, Write};
 
 pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     if !args.file.is_file() {
-        let hint = "files of a database are named like 000012.sst, 000013.wal, MANIFEST-000014";
+        let hint = "files of a database are named like 000012.sst, 000013.wal, 000011.changes, \
+                    MANIFEST-000014";
         return Err(Failure::failed(format!("there is no file {}", args.file.display())).hint(hint));
     }
     let mut out = BufWriter::new(io::stdout().lock());

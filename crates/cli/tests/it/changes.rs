@@ -82,3 +82,45 @@ fn old_values_come_with_the_changes_from_now_on() {
     assert!(sh.fails("changes db --old", 2).contains("--follow"));
     db.close().unwrap();
 }
+
+#[test]
+fn logs_that_are_kept_can_be_dumped() {
+    let sh = Shell::new();
+    sh.ok("put db apple red --option changes_bytes=1MiB");
+    let mut ingest = Db::open_with(sh.path("db"), kept()).unwrap().ingest().unwrap();
+    ingest.put("fig", "green").unwrap();
+    ingest.finish().unwrap();
+    let db = Db::open_with(sh.path("db"), kept()).unwrap();
+    db.put("pear", "green").unwrap();
+    // It ends as a kill would leave it: the next open copies the log.
+    std::mem::forget(db.clone());
+    let sh_copy = sh.path("copy");
+    copy_files(&sh.path("db"), &sh_copy);
+    db.close().unwrap();
+    Db::open_with(&sh_copy, kept()).unwrap().close().unwrap();
+    let text: String = sh
+        .files("copy", ".changes")
+        .iter()
+        .map(|file| sh.ok(&format!("dump wal {}", file.display())))
+        .collect();
+    assert!(text.contains("1 keyspace 0 put \"apple\" = \"red\""), "{text}");
+    assert!(text.contains("2 keyspace 0 ingestion from \"fig\" on"), "{text}");
+    assert!(text.contains("copied for the feed of changes"), "{text}");
+    assert!(text.contains("3 keyspace 0 put \"pear\" = \"green\""), "{text}");
+}
+
+fn kept() -> Options {
+    let mut options = Options::default();
+    options.settings.changes_bytes = 1 << 20;
+    options
+}
+
+fn copy_files(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
