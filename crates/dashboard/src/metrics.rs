@@ -197,9 +197,14 @@ impl Metrics {
     }
 
     fn gauges(&mut self, stats: &Stats) {
-        let gauges: [(&str, &str, f64); 5] = [
+        let gauges: [(&str, &str, f64); 6] = [
             ("wal_live_bytes", "Bytes of all write-ahead logs.", stats.wal_live_bytes as f64),
             ("read_snapshots_open", "Snapshots alive.", stats.readers_open as f64),
+            (
+                "changes_kept_bytes",
+                "Bytes of logs that are kept for the feed of changes alone.",
+                stats.changes_bytes as f64,
+            ),
             ("files_waiting", "Files not needed and not removed yet.", stats.files_waiting as f64),
             (
                 "write_amplification_ratio",

@@ -118,12 +118,13 @@ fn bytes(span: &Span<'_>) -> Vec<String> {
             percent(span.share(|r| r.filter_false_positives, |r| r.filter_checks)),
         ),
         format!(
-            "log        {} on disk, {:.1} syncs/s, {:.2} flushes/s; {} open, {} for followers",
+            "log        {} on disk, {:.1} syncs/s, {:.2} flushes/s; {} open, {} for followers, {} for changes",
             human::size(span.now.wal_live_bytes),
             span.rate(|r| r.wal_syncs),
             span.rate(|r| r.flushes),
             human::plural(span.now.readers_open, "snapshot"),
             human::plural(span.now.files_waiting, "file"),
+            human::size(span.now.changes_bytes),
         ),
     ]
 }

@@ -28,6 +28,7 @@ pub(super) struct Reading {
     pub(super) filter_checks: u64,
     pub(super) filter_false_positives: u64,
     pub(super) files_waiting: u64,
+    pub(super) changes_bytes: u64,
     pub(super) readers_open: u64,
     pub(super) levels: Vec<Level>,
     pub(super) pauses: Vec<Pause>,
