@@ -3,6 +3,14 @@
 //! It has what the follower has read, up to its last refresh, and refreshes it when all of that was
 //! handed out. No lease keeps a log for it: one that is gone is an error, as in the writer's process.
 //!
+//! The drop of a keyspace has the last number that was given out before its record is written to the
+//! manifest. Writes go on while that record is synced, and the log has nothing of the drop until the
+//! first write behind that, whose mark names the manifest's new length. The writer's feed waits; a
+//! follower cannot tell these writes from others, and hands them out before the drop, which it then
+//! gives late. A consumer that ends in these few ms, and begins again behind such a write, is taken for
+//! one that has had the drop. Rejected: to hand out recent drops again, since the name may be that of
+//! another keyspace by now; to wait for a mark, which may never come; to have writers wait.
+//!
 //! Owns: the time between two looks. Never does: read what the follower has not.
 
 use super::feed::Source;
