@@ -5,6 +5,7 @@
 //! repeat or compare (`runner.rs` does).
 
 mod backups;
+mod consumers;
 mod disk;
 mod estimates;
 mod evict;
@@ -83,7 +84,8 @@ struct UnitRun<'a> {
     engine: Engine,
     common: Common,
     data: Dataset,
-    /// Windrow's own handle of `store`, for a phase that looks into its tables or backs it up.
+    /// Windrow's own handle of `store`, for a phase that looks into its tables, backs it up, or
+    /// consumes its changes.
     windrow: Option<Db>,
     backups: Option<UnitBackups>,
     store: Option<Box<dyn Store>>,
@@ -105,10 +107,9 @@ impl<'a> UnitRun<'a> {
         let capacity = if shape.order == Order::Ranked { records } else { records + later };
         let data =
             Dataset::new(unit.seed, shape.order, shape.key_bytes, shape.value_bytes, capacity);
-        if (workload.estimates() || workload.backs_up()) && engine.name != "windrow" {
-            return Err(
-                format!("{}: only Windrow is looked into and backed up", engine.name).into()
-            );
+        if workload.needs_windrow() && engine.name != "windrow" {
+            let what = "only Windrow is looked into, backed up and consumed";
+            return Err(format!("{}: {what}", engine.name).into());
         }
         let is_new = process::disk_bytes(&unit.dir) == 0;
         let backups = workload.backs_up().then(|| UnitBackups::new(&unit.dir)).transpose()?;
@@ -140,7 +141,7 @@ impl<'a> UnitRun<'a> {
             store.close()?;
         }
         let mut watch = Stopwatch::start();
-        self.store = Some(if self.workload.estimates() || self.workload.backs_up() {
+        self.store = Some(if self.workload.needs_windrow() {
             let db = Db::open_with(&self.unit.dir, store::windrow::options(&self.common)?)?;
             self.windrow = Some(db.clone());
             store::windrow::over(db, self.common.spaces)?

@@ -101,7 +101,7 @@ pub(crate) struct PhaseLine {
     /// mean), `space_while_writing_max`, `disk_mib`, `disk_peak_mib`, `open_ms`, `blocks_per_get`,
     /// `blocks_read_per_get`, `false_positives_per_get`, `level1_hits_per_get`, `paused_s`,
     /// `pauses`, `stalled_s`, `open_files`, those of `child/measure.rs` on the tree, and those of
-    /// estimates and of backups (`child/backups.rs`).
+    /// estimates, of backups (`child/backups.rs`) and of consumers (`child/consumers.rs`).
     pub(crate) figures: BTreeMap<String, f64>,
     /// Latencies by the kind of operation.
     pub(crate) latencies: BTreeMap<String, Latency>,

@@ -153,6 +153,9 @@ pub(crate) struct Phase {
     pub(crate) estimates: Option<u32>,
     /// Backs the database up.
     pub(crate) backup: Option<Backup>,
+    /// Threads that read the feed of changes while the clients are at work.
+    #[serde(default)]
+    pub(crate) consumers: u32,
     /// Finds the rate that the store sustains.
     pub(crate) search: Option<Search>,
     /// Sends operations at a fixed rate.
@@ -344,6 +347,9 @@ impl Phase {
         if self.backup.is_some() && (self.search.is_some() || self.estimates.is_some()) {
             return wrong("`backup` is for phases without `search` and `estimates`".to_owned());
         }
+        if 0 < self.consumers && (self.search.is_some() || self.estimates.is_some()) {
+            return wrong("`consumers` is for phases without `search` and `estimates`".to_owned());
+        }
         if self.search.is_some() && self.open.is_some() {
             return wrong("either `search` or `open`".to_owned());
         }
@@ -421,6 +427,26 @@ impl Workload {
         self.phases.iter().any(|phase| phase.backup.is_some())
     }
 
+    /// Returns whether a phase has consumers of changes.
+    pub(crate) fn is_consumed(&self) -> bool {
+        self.phases.iter().any(|phase| 0 < phase.consumers)
+    }
+
+    /// Returns what phases ask for that only Windrow has, by a handle of its own.
+    fn windrow_only(&self) -> Option<&'static str> {
+        let asked = [
+            (self.backs_up(), "Windrow's backups are measured"),
+            (self.is_consumed(), "Windrow's changes are consumed"),
+            (self.estimates(), "Windrow estimates searches of its tables"),
+        ];
+        asked.iter().find(|(is_asked, _)| *is_asked).map(|(_, why)| *why)
+    }
+
+    /// Returns whether a phase needs Windrow's own handle.
+    pub(crate) fn needs_windrow(&self) -> bool {
+        self.windrow_only().is_some()
+    }
+
     /// Returns whether contents depend on time: they are not compared then.
     pub(crate) fn expires(&self) -> bool {
         self.phases.iter().any(|phase| phase.expiry.is_some())
@@ -444,17 +470,8 @@ impl Workload {
             if self.contenders[..i].iter().any(|earlier| earlier.name == contender.name) {
                 return Err(format!("two contenders are called `{}`", contender.name));
             }
-            if self.backs_up() && contender.engine != "windrow" {
-                return Err(format!(
-                    "contender `{}`: only Windrow's backups are measured",
-                    contender.name
-                ));
-            }
-            if self.estimates() && contender.engine != "windrow" {
-                return Err(format!(
-                    "contender `{}`: only Windrow estimates searches of its tables",
-                    contender.name
-                ));
+            if let Some(why) = self.windrow_only().filter(|_| contender.engine != "windrow") {
+                return Err(format!("contender `{}`: only {why}", contender.name));
             }
         }
         for (i, phase) in self.phases.iter().enumerate() {

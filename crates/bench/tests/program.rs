@@ -302,3 +302,28 @@ fn backups_tell_what_they_copy() {
     let left = std::fs::read_dir(sh.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(left.collect::<Vec<_>>(), ["l.jsonl"]);
 }
+
+/// Consumers read what the phase writes, in both contenders.
+#[test]
+fn consumers_of_changes_read_what_is_written() {
+    let sh = Shell::new();
+    sh.ok("run changes --scale quick --json l.jsonl --dir .");
+    let lines: Vec<serde_json::Value> =
+        lines(&sh, "l.jsonl").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (phase, consumers) in [("overwrite", false), ("overwrite, three consumers", true)] {
+        let of_phase: Vec<_> = lines.iter().filter(|line| line["phase"] == phase).collect();
+        assert_eq!(of_phase.len(), 2, "{phase}");
+        for line in of_phase {
+            let figure = |name: &str| line["figures"][name].as_f64();
+            let read = figure("consumer_kops").zip(figure("consumer_missed_kops"));
+            let all = read.map(|(read, missed)| ((read + missed) * 1000.0).round());
+            assert_eq!(all, consumers.then_some(20_000.0), "{line}");
+            if line["contender"] == "windrow, logs kept" {
+                assert!(
+                    figure("consumer_missed_kops").is_none_or(|missed| missed == 0.0),
+                    "{line}"
+                );
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! store.
 
 use super::backups::{OverAtEnd, Sums, UnitBackups};
+use super::consumers;
 use super::disk::DiskWatch;
 use super::estimates;
 use super::evict::Evictor;
@@ -104,12 +105,15 @@ impl Work<'_> {
         let disk = DiskWatch::start(&self.unit.dir);
         let mut meter = Meter::start(self.store);
         let mut figures = Figures::new();
-        let ((outcome, rate_per_s, wall_s), backed_up) = self.backing_up(|| {
+        let work = || {
             let (outcome, rate_per_s) = self.at_work(&shared, &mut clients, &mut figures)?;
             Ok((outcome, rate_per_s, meter.lap_s()))
-        })?;
-        // A backup that is cut short ends a moment later.
+        };
+        let (((outcome, rate_per_s, wall_s), consumed), backed_up) =
+            self.backing_up(|| self.consumed(work))?;
+        // A backup that is cut short ends a moment later, and so do consumers.
         meter.lap_s();
+        consumed.iter().for_each(|sums| sums.figures(&mut figures));
         let while_writing = disk.so_far();
         self.drain(&mut meter, &outcome, wall_s, &mut figures)?;
         let done = self.done(&clients);
@@ -176,6 +180,19 @@ impl Work<'_> {
             }
             (None, None) => (self.closed(shared, clients)?, None),
         })
+    }
+
+    /// Does work next to the phase's consumers of changes, if it has any.
+    fn consumed<T>(
+        &self,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, Option<consumers::Sums>)> {
+        if self.phase.consumers == 0 {
+            return Ok((work()?, None));
+        }
+        let db = self.windrow.ok_or("only Windrow's changes are consumed")?;
+        let (done, sums) = consumers::next_to(db, self.phase.consumers, work)?;
+        Ok((done, Some(sums)))
     }
 
     /// Does work, and makes backups meanwhile if the phase wants them.

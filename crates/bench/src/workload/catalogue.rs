@@ -31,6 +31,7 @@ const BY_NAME: &[(&str, &str)] = &[
     ("growth", include_str!("../../workloads/growth.toml")),
     ("instance", include_str!("../../workloads/instance.toml")),
     ("backups", include_str!("../../workloads/backups.toml")),
+    ("changes", include_str!("../../workloads/changes.toml")),
     ("ablation", include_str!("../../workloads/ablation.toml")),
     ("matrix", include_str!("../../workloads/matrix.toml")),
 ];
