@@ -125,6 +125,7 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a kept log is durable (P29)", feeding::a_kept_log_is_durable),
     ("a drop is a change (P29)", feeding::a_drop_is_a_change),
     ("a write wakes who waits for it (P29)", feeding::a_write_wakes_who_waits),
+    ("an old value is the one before (P29)", feeding::old_values_are_those_before),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 

@@ -286,6 +286,11 @@ mutants! {
 
     // Backups again.
     194 BackupFoundUnsynced ["P28", "P28"] "a backup relies on names and removals of a killed one that are not durable";
+
+    // Old values in the feed of changes.
+    200 OldValueStale ["P29", "P29"] "an old value is that of the snapshot, though the key was put since";
+    201 StepUntold ["P29", "P29"] "no snapshot is taken ahead of a consumer of old values";
+    202 IngestionKnown ["P29", "P29"] "an old value is given though an ingestion may have replaced it";
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub(super) struct Moments {
 struct Ahead {
     /// Oldest first.
     moments: VecDeque<Moment>,
-    /// The next number that is to be read from the logs.
+    /// The next number that the consumer reads from the logs.
     reads_from: SeqNo,
 }
 

@@ -1,7 +1,7 @@
 //! The values that keys had before a change.
 //!
 //! A feed reads them at a moment before, with its own changes since over that, as a transaction reads
-//! its writes over a snapshot. At the next moment it begins anew (`moments.rs`).
+//! its writes over a snapshot. At the next moment it begins from scratch (`moments.rs`).
 //!
 //! Expiry is judged at the moment. So a value that readers saw before the change is never missing; one
 //! that expired shortly before is given all the same.
@@ -17,7 +17,7 @@ use crate::snapshot::Snapshot;
 use crate::transaction::own_writes::OwnWrites;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windrow_base::{Error, KeyspaceId, Kind, Result, SeqNo};
+use windrow_base::{Error, KeyspaceId, Kind, Result, SeqNo, unless_mutant};
 use windrow_format::block::Charge;
 use windrow_read::read::is_refused_merge;
 use windrow_recover::handle::Handle;
@@ -32,7 +32,7 @@ const COUNTED_STEP_BYTES: usize = 64 << 10;
 /// Finds old values.
 pub(super) struct OldValues {
     base: Moment,
-    /// The keyspaces with changes in this window; `None` for one of which nothing is known.
+    /// The keyspaces with changes in this window; `None`: nothing is known of it.
     spaces: BTreeMap<KeyspaceId, Option<Space>>,
     ahead: Arc<Moments>,
     /// How many operations of the next change have theirs.
@@ -80,7 +80,7 @@ impl OldValues {
         }
     }
 
-    /// The moments ahead, which are to be told of the steps of writing.
+    /// The moments ahead, which the source tells of the steps of writing.
     pub(super) fn ahead(&self) -> &Arc<Moments> {
         &self.ahead
     }
@@ -182,7 +182,7 @@ impl Space {
         match operation {
             Operation::Put { key, value, expiry_ms, old, .. } => {
                 *old = self.old(key, base)?;
-                self.own.note(Kind::Put, key, value, *expiry_ms);
+                unless_mutant!(OldValueStale, self.own.note(Kind::Put, key, value, *expiry_ms));
             }
             Operation::Delete { key, old, .. } | Operation::SingleDelete { key, old, .. } => {
                 *old = self.old(key, base)?;
@@ -203,7 +203,7 @@ impl Space {
             }
             Operation::Ingested { .. } => {
                 self.own = OwnWrites::new(&self.keyspace.tree.reads.order);
-                self.below = Below::Unknown;
+                unless_mutant!(IngestionKnown, self.below = Below::Unknown);
             }
             Operation::KeyspaceDropped { .. } => {}
         }

@@ -7,8 +7,8 @@ use super::steps::{ensure, options, text};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Wake, Waker};
-use windrow::Db;
-use windrow::changes::Operation;
+use windrow::changes::{ChangeOptions, Changes, OldValue, Operation};
+use windrow::{Db, Follower, Snapshot};
 use windrow_env::testing::{FileDamage, Handles, NameDamage, PowerLoss, env};
 use windrow_testkit::world::DIR;
 
@@ -84,4 +84,46 @@ pub(super) fn a_write_wakes_who_waits() -> Result<(), String> {
     ensure(waits, "there is a change of nothing")?;
     db.put("a", "1").map_err(text)?;
     ensure(woken.0.load(Ordering::Relaxed) == 1, "a task sleeps on")
+}
+
+fn behind(snapshot: &Snapshot) -> ChangeOptions {
+    let mut options = ChangeOptions::default();
+    options.old_values = Some(snapshot.clone());
+    options
+}
+
+/// The old values of the puts that are there.
+fn olds(changes: &mut Changes) -> Result<Vec<OldValue>, String> {
+    let found = changes.collect::<windrow::Result<Vec<_>>>().map_err(text)?;
+    let operations = found.into_iter().flat_map(|change| change.operations);
+    let old = |operation| match operation {
+        Operation::Put { old, .. } => Some(old),
+        _ => None,
+    };
+    Ok(operations.filter_map(old).collect())
+}
+
+/// An old value is that of the change before, however far behind the consumer is, or not known.
+pub(super) fn old_values_are_those_before() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    let snapshot = db.snapshot();
+    let mut changes = db.changes(snapshot.seq() + 1, behind(&snapshot)).map_err(text)?;
+    db.put("a", "1").and_then(|()| db.put("a", "2")).map_err(text)?;
+    let expected = [OldValue::Absent, OldValue::Value(b"1".to_vec())];
+    ensure(olds(&mut changes)? == expected, "an old value is an older one")?;
+    let bytes = db.stats().memory.budget_bytes / 1000;
+    for key in 0..600u64 {
+        db.put(key.to_be_bytes(), vec![1; bytes as usize]).map_err(text)?;
+        handles.jobs.run_until_idle();
+    }
+    let count = olds(&mut changes)?.len();
+    ensure(count == 600, "a slow consumer does not get all old values")?;
+    let follower = Follower::open_with(DIR, options(&handles)).map_err(text)?;
+    let snapshot = follower.db().snapshot();
+    let mut changes = follower.changes(snapshot.seq() + 1, behind(&snapshot)).map_err(text)?;
+    let mut ingest = db.ingest().map_err(text)?;
+    ingest.put("b", "1").and_then(|()| ingest.finish()).map_err(text)?;
+    db.put("b", "2").map_err(text)?;
+    ensure(olds(&mut changes)? == [OldValue::Unknown], "an ingestion is not in the log")
 }

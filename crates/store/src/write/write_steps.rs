@@ -7,6 +7,7 @@
 //! is told.
 
 use std::sync::{Arc, Weak};
+use windrow_base::unless_mutant;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
 use windrow_read::lock_ranks;
@@ -54,6 +55,6 @@ impl WriteSteps {
         self.are_watched.store(!watchers.is_empty(), Ordering::Release);
         let told: Vec<Arc<dyn StepWatcher>> = watchers.iter().filter_map(Weak::upgrade).collect();
         drop(watchers);
-        told.iter().for_each(|watcher| watcher.step());
+        unless_mutant!(StepUntold, told.iter().for_each(|watcher| watcher.step()));
     }
 }
