@@ -29,7 +29,7 @@ use windrow_plan::tree::File;
 use windrow_read::events::Event;
 use windrow_read::read::view::ReadView;
 use windrow_recover::database::Database;
-use windrow_recover::log::log_copy::{Batches, LogCopy, TakePayload};
+use windrow_recover::log::log_copy::{Batches, Copied, LogCopy, TakeCopied};
 use windrow_store::host::database_directory::enter;
 use windrow_store::host::workers::Kick;
 use windrow_store::manifest::log::{InForce, ManifestLog, set_current};
@@ -114,7 +114,7 @@ impl Followed<'_> {
     ///
     /// # Errors
     /// `Corruption` where the logs lack batches that were read; `Io`.
-    pub(crate) fn batches(&self, log_end: (FileNumber, u64), to: TakePayload<'_>) -> Result<()> {
+    pub(crate) fn batches(&self, log_end: (FileNumber, u64), to: TakeCopied<'_>) -> Result<()> {
         let mut batches = Batches::from(self.state.log_first_seq.max(1));
         for (&number, known) in self.state.wals.range(..=log_end.0) {
             let end = if number == log_end.0 { log_end.1 } else { u64::MAX };
@@ -124,7 +124,11 @@ impl Followed<'_> {
     }
 }
 
-fn check_empty(env: &Env, target: &Path, what: &str) -> Result<()> {
+/// Checks that a copy finds nothing in its directory.
+///
+/// # Errors
+/// `InvalidArgument`; `Io`.
+pub(crate) fn check_empty(env: &Env, target: &Path, what: &str) -> Result<()> {
     if env.fs.exists(target)? && !env.fs.list(target)?.is_empty() {
         return Err(Error::invalid(format!(
             "{} is not empty: {what} needs a directory of its own",
@@ -279,7 +283,10 @@ impl Copy {
         let mut log = self.begin_manifest(numbers.manifest, &state.snapshot())?;
         let wal = self.new_wal(numbers.wal, log.in_force(), EMPTY_BYTES)?;
         let mut copy = LogCopy::new(&wal);
-        followed.batches(log_end, &mut |payload| copy.append(payload))?;
+        followed.batches(log_end, &mut |part| match part {
+            Copied::Batch(payload) => copy.append(payload),
+            Copied::Time(_) => Ok(()),
+        })?;
         let bytes = copy.finish()?;
         log.append(&ManifestRecord(vec![
             wal.added(),

@@ -39,6 +39,10 @@ pub fn close(database: &Database) -> Result<()> {
         // No thread may write to a log once the directory is free.
         database.pipeline.queue().settle();
     }
+    if published.is_ok() && database.settings.changes_bytes > 0 {
+        // A failure has turned writing off, which the rest notices.
+        let _ = database.pipeline.note_time();
+    }
     unless_mutant!(CloseLeavesJobs, database.workers.wait_quiet());
     if !read_only && database.place.check().is_ok() {
         stats_file::remove(&database.env, &database.dir);

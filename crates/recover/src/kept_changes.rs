@@ -7,13 +7,15 @@
 //!
 //! Owns: these copies. Never does: keep an open or a resume from succeeding.
 
-use crate::log::log_copy::Batches;
+use crate::log::log_copy::{Batches, Copied};
 use crate::log::logs_at_rest::Replayed;
 use crate::open::undo::MARGIN_BYTES;
 use std::collections::BTreeMap;
 use windrow_base::{FileNumber, Result, SeqNo};
 use windrow_env::fs::WriteOptions;
-use windrow_format::log::{self, Class, FileHeader, LogKind, LogPosition, encode_file_header};
+use windrow_format::log::{
+    self, Class, FileHeader, LogKind, LogPosition, Mark, encode_file_header,
+};
 use windrow_format::names;
 use windrow_store::host::Host;
 use windrow_store::host::listing::Listing;
@@ -30,7 +32,7 @@ pub(crate) struct Part {
     log: WalState,
     first_seq: SeqNo,
     last_seq: SeqNo,
-    /// The end of its last batch.
+    /// The end of its last batch, or of the marks behind it.
     end: u64,
 }
 
@@ -156,14 +158,26 @@ fn copy(host: &Host, part: &Part, number: FileNumber) -> Result<KeptLog> {
     let mut file = host.env.fs.create(&path, WriteOptions::default())?;
     file.append(&encode_file_header(&header))?;
     let mut batches = Batches::from(part.first_seq);
-    let mut append = |payload: &[u8]| {
+    let mut append = |part: Copied<'_>| {
         let place = LogPosition { framing, uid, offset: file.len(), durable_up_to: 0 };
-        log::frame_pieces(payload, Class::Batch, place, |_, piece| file.append(piece))
+        let mut append = |payload, class| {
+            log::frame_pieces(payload, class, place, |_, piece| file.append(piece))
+        };
+        match part {
+            Copied::Batch(payload) => append(payload, Class::Batch),
+            // No lengths with it: recovery does not read it.
+            Copied::Time(ms) => {
+                let mark = Mark { time_ms: Some(ms), ..Mark::default() };
+                append(&mark.encode(), Class::Mark)
+            }
+        }
     };
     let source = (&*host.env.fs, host.dir.as_path());
     batches.take(source, (part.number, &part.log), part.end, &mut append)?;
     batches.finish(part.last_seq)?;
-    let (bytes, kept_ms) = (file.len(), host.env.clock.wall_ms());
+    let kept_ms = host.env.clock.wall_ms();
+    append(Copied::Time(kept_ms))?;
+    let bytes = file.len();
     file.finish()?;
     Ok(KeptLog { uid, first_seq: part.first_seq, last_seq: part.last_seq, bytes, kept_ms })
 }

@@ -12,6 +12,7 @@ use super::target::BackupTarget;
 use crate::checkpoint::Followed;
 use windrow_base::coding::{Decoder, put_slice};
 use windrow_base::{Error, FileNumber, Result};
+use windrow_recover::log::log_copy::Copied;
 
 /// An object ends with the batch that fills it.
 const OBJECT_BYTES: usize = 4 << 20;
@@ -36,7 +37,8 @@ pub(super) fn store(
         object.clear();
         Ok(())
     };
-    followed.batches(log_end, &mut |payload| {
+    followed.batches(log_end, &mut |part| {
+        let Copied::Batch(payload) = part else { return Ok(()) };
         put_slice(&mut object, payload);
         if object.len() < OBJECT_BYTES { Ok(()) } else { put(&mut object, &mut parts) }
     })?;

@@ -19,8 +19,16 @@ pub struct Batches {
     batch: BatchBuf,
 }
 
-/// Takes the payload of a batch.
-pub type TakePayload<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+/// A part of a log that is copied.
+pub enum Copied<'a> {
+    /// The payload of a batch.
+    Batch(&'a [u8]),
+    /// The time by which the batches before it were written, and none behind it, in ms since 1970.
+    Time(u64),
+}
+
+/// Takes a part of a log.
+pub type TakeCopied<'a> = &'a mut dyn FnMut(Copied<'_>) -> Result<()>;
 
 impl Batches {
     /// None yet; the first one is to have this sequence number.
@@ -28,7 +36,7 @@ impl Batches {
         Batches { chain: SeqChain::from(first_seq), batch: BatchBuf::new() }
     }
 
-    /// Hands over the batches of a log, up to byte `end` of it.
+    /// Hands over the batches of a log, and the times between them, up to byte `end` of it.
     ///
     /// # Errors
     /// `Corruption` where they do not go on from those before; `Io`, `NoSpace`.
@@ -37,7 +45,7 @@ impl Batches {
         (fs, dir): (&dyn FileSystem, &Path),
         (number, known): (FileNumber, &WalState),
         end: u64,
-        to: TakePayload<'_>,
+        to: TakeCopied<'_>,
     ) -> Result<()> {
         let file = LogSource::of(dir, number, Some(known));
         // Read before, up to there: what comes behind is judged by nobody here.
@@ -48,7 +56,7 @@ impl Batches {
             }
             let located = |error| file.named(error).with_offset(record.offset);
             match self.chain.entry(&record).map_err(located)? {
-                LogEntry::Mark(_) => {}
+                LogEntry::Mark(mark) => mark.time_ms.map_or(Ok(()), |ms| to(Copied::Time(ms)))?,
                 LogEntry::Batch(batch) => self.hand_over(batch, to).map_err(located)?,
                 LogEntry::Gap { batch, .. } => {
                     return Err(located(Error::corruption(format!(
@@ -67,7 +75,7 @@ impl Batches {
         self.chain.next_seq().expect("the copy begins somewhere") - 1
     }
 
-    fn hand_over(&mut self, batch: LogBatch<'_>, to: TakePayload<'_>) -> Result<()> {
+    fn hand_over(&mut self, batch: LogBatch<'_>, to: TakeCopied<'_>) -> Result<()> {
         let (first_seq, next_seq) = (batch.first_seq, batch.next_seq());
         self.batch.clear();
         for op in batch.ops {
@@ -75,7 +83,7 @@ impl Batches {
             self.batch.push(op.kind, op.keyspace, op.key, op.value);
         }
         self.batch.set_first_seq(first_seq);
-        to(self.batch.payload())?;
+        to(Copied::Batch(self.batch.payload()))?;
         self.chain.go_on_at(next_seq);
         Ok(())
     }

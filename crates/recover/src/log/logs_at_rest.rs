@@ -72,7 +72,7 @@ pub struct Replayed {
 pub(crate) struct TakenPart {
     pub(crate) first_seq: SeqNo,
     pub(crate) last_seq: SeqNo,
-    /// The end of the last batch.
+    /// The end of the last batch, or of the marks behind it.
     pub(crate) end: u64,
 }
 
@@ -179,7 +179,13 @@ impl<'a> LogsAtRest<'a> {
                     }
                     left_out.batches += 1;
                 }
-                Said::Nothing => {}
+                Said::Nothing => {
+                    let part = self.found.taken.get_mut(&number);
+                    // The time by which its last batch was written.
+                    if let Some(part) = part.filter(|_| left_out.batches == 0) {
+                        part.end = record.end;
+                    }
+                }
             }
         }
         let (end, torn_bytes) = (reader.valid_bytes(), reader.torn().unwrap_or(0));

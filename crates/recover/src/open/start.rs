@@ -25,6 +25,9 @@ const IDLE_LOOK_MS: u64 = 30_000;
 /// How often an idle database looks for files that readers have released, in ms.
 const READERS_LOOK_MS: u64 = 1_000;
 
+/// How often the log remembers the time, in ms, where it is kept for the feed of changes.
+const TIME_MS: u64 = 1_000;
+
 /// Makes the replayed entries durable, starts a new manifest and a new log, and removes the files
 /// that neither names.
 ///
@@ -99,6 +102,9 @@ fn start_timers(database: &Database) {
     let waiting = Arc::downgrade(&database.cleanup);
     let look = move || waiting.upgrade().is_some_and(|waiting| waiting.look_again());
     database.env.jobs.every(READERS_LOOK_MS, Arc::new(look));
+    if database.settings.changes_bytes > 0 {
+        database.env.jobs.every(TIME_MS, Arc::new(time_notes(database)));
+    }
     let interval_ms = database.settings.wal_sync_interval_ms;
     if interval_ms == 0 {
         return;
@@ -113,4 +119,21 @@ fn start_timers(database: &Database) {
         None => false,
     };
     database.env.jobs.every(interval_ms, Arc::new(sync));
+}
+
+/// The timer by which the log remembers the time, for a restore to a moment.
+fn time_notes(database: &Database) -> impl Fn() -> bool + Send + Sync + use<> {
+    let pipeline = Arc::downgrade(&database.pipeline);
+    move || match pipeline.upgrade() {
+        Some(pipeline) => {
+            let note = || match pipeline.workers.begin() {
+                Ok(_underway) => pipeline.note_time(),
+                Err(closing) => Err(closing),
+            };
+            // A failure has turned writing off, which says why.
+            let _ = pipeline.workers.contain(note);
+            !pipeline.workers.gate.is_closing()
+        }
+        None => false,
+    }
 }

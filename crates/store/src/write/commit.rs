@@ -19,7 +19,7 @@ use crate::host::workers::Kick;
 use crate::tree::Tree;
 use crate::write::batch::{Batch, Touched};
 use crate::write::pipeline::Pipeline;
-use crate::write::queue::{Memtables, Slot};
+use crate::write::queue::{Memtables, QueueState, Slot};
 use crate::write::read_set::ReadSet;
 use crate::write::room::{Reserved, RoomRequest};
 use std::sync::Arc;
@@ -182,19 +182,38 @@ impl Pipeline {
     /// # Errors
     /// An error of the log, which is a background error.
     pub fn cross_check_manifest(&self) -> Result<()> {
+        let take = |queue: &mut QueueState| Some(queue.take(0, 0, Memtables::Many(Vec::new())));
+        let slot = self.mark_alone(take)?;
+        slot.map_or(Ok(()), |slot| self.sync_slot(&slot))
+    }
+
+    /// Has the log remember the time, if anything was written since it did so last. Not synced.
+    ///
+    /// # Errors
+    /// An error of the log, which is a background error.
+    pub fn note_time(&self) -> Result<()> {
+        self.mark_alone(|queue| queue.take_time(&*self.host.env.clock)).map(drop)
+    }
+
+    /// Writes a slot that has a mark at most, if `take` gives one out.
+    fn mark_alone(
+        &self,
+        take: impl FnOnce(&mut QueueState) -> Option<Slot>,
+    ) -> Result<Option<Slot>> {
         self.host.write_state.check()?;
         let slot = {
             let mut queue = self.queue().lock();
             self.host.write_state.check()?;
-            queue.take(0, 0, Memtables::Many(Vec::new()))
+            take(&mut queue)
         };
+        let Some(slot) = slot else { return Ok(None) };
         let unwinding = Unwinding::of_writing(self, &slot);
         let appended = slot.mark.as_ref().map_or(Ok(()), |mark| append_mark(mark, &slot));
         std::mem::forget(unwinding);
         appended.inspect_err(|error| self.fail_slot(&slot, error))?;
         self.publish(&slot)?;
         self.host.counters.wal_bytes.add(slot.end - slot.begin);
-        self.sync_slot(&slot)
+        Ok(Some(slot))
     }
 
     /// Gives an ingestion into a keyspace a sequence number of its own, and has it install its

@@ -29,6 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 use windrow_base::{KeyspaceId, Result, SeqNo, debug_invariant, invariant};
+use windrow_env::Clock;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::batch;
@@ -57,6 +58,10 @@ pub struct QueueState {
     /// The change of the manifest's durable length ([`DurableManifest::changes`]) that the active
     /// segment records.
     marked: u64,
+    /// The number that came next at the last mark with the time.
+    timed_seq: SeqNo,
+    /// The time for the next mark.
+    time_ms: Option<u64>,
 }
 
 /// A place in the order of commits.
@@ -193,6 +198,8 @@ impl Queue {
                     unflushed: Unflushed::default(),
                     manifest,
                     marked: 0,
+                    timed_seq: last_seq + 1,
+                    time_ms: None,
                 },
             ),
             publication: Mutex::new(lock_ranks::PUBLICATION, Publication::default()),
@@ -509,6 +516,18 @@ impl QueueState {
         }
     }
 
+    /// Gives out a slot for a mark with the time alone; `None` if no number was given out since the
+    /// last one.
+    pub(crate) fn take_time(&mut self, clock: &dyn Clock) -> Option<Slot> {
+        let before = std::mem::replace(&mut self.timed_seq, self.next_seq);
+        if before == self.next_seq {
+            return None;
+        }
+        self.time_ms = Some(clock.wall_ms());
+        self.marked = 0;
+        Some(self.take(0, 0, Memtables::Many(Vec::new())))
+    }
+
     /// Goes on in another segment, which has no mark of the manifest yet. Returns the one before,
     /// with its first sequence number.
     pub fn rotate(&mut self, next: Arc<Wal>) -> (Arc<Wal>, SeqNo) {
@@ -554,7 +573,7 @@ impl QueueState {
         logs.retain(|log| log.number != self.wal.number);
         let newer = logs.iter().map(|log| log.number).find(|&number| number > self.wal.number);
         debug_invariant!(R4, newer.is_none(), "log {newer:?} is older than the active one");
-        Mark { manifest: self.manifest.length(), logs }
+        Mark { manifest: self.manifest.length(), logs, time_ms: self.time_ms.take() }
     }
 
     /// The durable length of each segment that has one, oldest first.
