@@ -328,6 +328,9 @@ fn print_mark(offset: u64, end: u64, mark: &Mark, out: &mut Out<'_>) -> Result<(
     out.line(format_args!("{offset}..{end} mark"))?;
     let Length { number, bytes } = mark.manifest;
     out.line(format_args!("  manifest {number} is durable up to byte {bytes}"))?;
+    if let Some(ms) = mark.time_ms {
+        out.line(format_args!("  written at {ms} ms since 1970"))?;
+    }
     mark.logs.iter().try_for_each(|Length { number, bytes }| {
         out.line(format_args!("  write-ahead log {number} is durable up to byte {bytes}"))
     })
@@ -381,6 +384,14 @@ fn print_field(field: &Field, out: &mut Out<'_>) -> Result<()> {
         Field::KeyspaceDropped(dropped) => out.line(format_args!(
             "  keyspace {} was {:?}, dropped behind sequence number {}",
             dropped.id, dropped.name, dropped.seq
+        )),
+        Field::DroppedOrder { id, comparator, merge_operator } => out.line(format_args!(
+            "  keyspace {id} was ordered by {comparator}, merged by {}",
+            merge_operator.as_deref().unwrap_or("nothing")
+        )),
+        Field::Session(session) => out.line(format_args!(
+            "  session {:016x} begins with sequence number {}",
+            session.uid, session.first_seq
         )),
         Field::Settings(text) => {
             out.line(format_args!("  settings"))?;

@@ -239,9 +239,10 @@ impl Database {
             return Err(dropped(&tree.name));
         }
         let (held, seq) = self.pipeline.queue().hold_feed();
-        let dropped = DroppedKeyspace { id: tree.id, seq, name: tree.name.clone() };
-        let fields = vec![Field::KeyspaceDrop(tree.id), Field::KeyspaceDropped(dropped)];
-        self.append_and_fold(&mut catalog, fields)?;
+        let order = Some((tree.record.comparator.clone(), tree.record.merge_operator.clone()));
+        let dropped = DroppedKeyspace { id: tree.id, seq, name: tree.name.clone(), order };
+        let fields = std::iter::once(Field::KeyspaceDrop(tree.id)).chain(dropped.fields());
+        self.append_and_fold(&mut catalog, fields.collect())?;
         drop(held);
         self.pipeline.cross_check_manifest()?;
         let (view, last_seq) = self.pipeline.drop_tree(&tree);

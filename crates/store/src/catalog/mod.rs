@@ -161,6 +161,11 @@ impl Catalog {
             through <= Some(last_seq),
             "tables go on to {through:?} of {last_seq}"
         );
+        match host.settings.changes_bytes {
+            // Of a session that is not among them nobody knows what a crash took back.
+            0 => state.sessions = Arc::default(),
+            _ => state.begin_session(host.env.random.next_u64(), last_seq),
+        }
         state.clean_close = None;
         state.last_seq = last_seq;
         state.log_number = host.new_file_number();

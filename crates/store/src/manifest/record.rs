@@ -31,6 +31,8 @@ const SETTINGS: u64 = 22;
 const LOG_KEPT: u64 = 24;
 const KEPT_BEGIN: u64 = 26;
 const KEYSPACE_DROPPED: u64 = 28;
+const SESSION: u64 = 30;
+const DROPPED_ORDER: u64 = 32;
 
 /// Name of the keyspace that every database has.
 pub const DEFAULT_KEYSPACE: &str = "default";
@@ -66,6 +68,33 @@ pub struct DroppedKeyspace {
     /// The last sequence number that was given out before.
     pub seq: SeqNo,
     pub name: Arc<str>,
+    /// The names of its comparator and of its merge operator; `None` where an older version dropped
+    /// it.
+    pub order: Option<(String, Option<String>)>,
+}
+
+impl DroppedKeyspace {
+    /// The fields that say so.
+    pub fn fields(&self) -> impl Iterator<Item = Field> + use<> {
+        let id = self.id;
+        let order = self.order.clone().map(|(comparator, merge_operator)| Field::DroppedOrder {
+            id,
+            comparator,
+            merge_operator,
+        });
+        let dropped = DroppedKeyspace { order: None, ..self.clone() };
+        std::iter::once(Field::KeyspaceDropped(dropped)).chain(order)
+    }
+}
+
+/// A session: the time from an open for writing, or a resume, to the next one. Sequence numbers that
+/// a crash took back are given out again, but in another session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Random bits that no other session has.
+    pub uid: u64,
+    /// The first sequence number that it could give out.
+    pub first_seq: SeqNo,
 }
 
 /// One field of a record.
@@ -117,6 +146,14 @@ pub enum Field {
     /// A keyspace that was dropped behind the write with this sequence number. The logs may hold
     /// writes to it, which the feed of changes names by it.
     KeyspaceDropped(DroppedKeyspace),
+    /// The names of the comparator and of the merge operator of a dropped keyspace.
+    DroppedOrder {
+        id: KeyspaceId,
+        comparator: String,
+        merge_operator: Option<String>,
+    },
+    /// A session begins.
+    Session(Session),
     /// The settings in force, as text. An open does not read it; programs and people that ask for
     /// them do.
     Settings(String),
@@ -258,6 +295,16 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) -> u64 {
             put_slice(out, dropped.name.as_bytes());
             KEYSPACE_DROPPED
         }
+        Field::DroppedOrder { id, comparator, merge_operator } => {
+            put_varint(out, id.0 as u64);
+            put_slice(out, comparator.as_bytes());
+            put_slice(out, merge_operator.as_deref().unwrap_or("").as_bytes());
+            DROPPED_ORDER
+        }
+        Field::Session(session) => {
+            out.extend_from_slice(&session.uid.to_le_bytes());
+            put_one(out, session.first_seq, SESSION)
+        }
         Field::Settings(text) => {
             out.extend_from_slice(text.as_bytes());
             SETTINGS
@@ -318,7 +365,14 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
             id: keyspace_id(&mut decoder)?,
             seq: seq(&mut decoder)?,
             name: decoder.str()?.into(),
+            order: None,
         }),
+        DROPPED_ORDER => Field::DroppedOrder {
+            id: keyspace_id(&mut decoder)?,
+            comparator: decoder.str()?.to_owned(),
+            merge_operator: Some(decoder.str()?.to_owned()).filter(|name| !name.is_empty()),
+        },
+        SESSION => Field::Session(Session { uid: decoder.u64()?, first_seq: seq(&mut decoder)? }),
         SETTINGS => return Ok(Some(Field::Settings(text(payload)?))),
         unknown if unknown % 2 == 0 => return Ok(None),
         unknown => {
@@ -397,7 +451,14 @@ mod tests {
                 id: KeyspaceId(7),
                 seq: 98,
                 name: "users".into(),
+                order: None,
             }),
+            Field::DroppedOrder {
+                id: KeyspaceId(7),
+                comparator: "windrow.bytewise".into(),
+                merge_operator: Some("add".into()),
+            },
+            Field::Session(Session { uid: u64::MAX, first_seq: 99 }),
         ]);
         let mut bytes = Vec::new();
         record.encode(&mut bytes);

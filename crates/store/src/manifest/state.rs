@@ -6,7 +6,9 @@
 //!
 //! Owns: the fold of a record, and the snapshot of a state. Never does: read or write a file.
 
-use crate::manifest::record::{DroppedKeyspace, Field, KeptLog, KeyspaceRecord, ManifestRecord};
+use crate::manifest::record::{
+    DroppedKeyspace, Field, KeptLog, KeyspaceRecord, ManifestRecord, Session,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::{
@@ -56,6 +58,9 @@ pub struct ManifestState {
     pub kept: Arc<BTreeMap<FileNumber, KeptLog>>,
     /// Keyspaces that were dropped and that the kept logs, or those from `log_number` on, may name.
     pub dropped: Arc<Vec<DroppedKeyspace>>,
+    /// The sessions that gave out what the logs have, and the one before, oldest first; none where
+    /// nothing is kept for the feed of changes.
+    pub sessions: Arc<Vec<Session>>,
     pub(crate) settings_text: Arc<str>,
 }
 
@@ -66,6 +71,9 @@ pub struct Change {
     named: Option<BTreeSet<KeyspaceId>>,
     after: ManifestState,
 }
+
+/// The most sessions that are remembered, however often nothing was written between crashes.
+const SESSIONS_MAX: usize = 64;
 
 /// Finds the order for a comparator id stored in the manifest.
 pub type OrderOf<'a> = dyn Fn(&str) -> Result<KeyOrder> + 'a;
@@ -104,6 +112,7 @@ impl ManifestState {
             wals: self.wals.clone(),
             kept: self.kept.clone(),
             dropped: self.dropped.clone(),
+            sessions: self.sessions.clone(),
             settings_text: self.settings_text.clone(),
             ..*self
         };
@@ -212,6 +221,13 @@ impl ManifestState {
                 self.forget_dropped();
             }
             Field::KeyspaceDropped(gone) => Arc::make_mut(&mut self.dropped).push(gone.clone()),
+            Field::DroppedOrder { id, comparator, merge_operator } => {
+                let mut dropped = Arc::make_mut(&mut self.dropped).iter_mut();
+                if let Some(dropped) = dropped.find(|dropped| dropped.id == *id) {
+                    dropped.order = Some((comparator.clone(), merge_operator.clone()));
+                }
+            }
+            Field::Session(session) => Arc::make_mut(&mut self.sessions).push(*session),
             Field::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
             Field::TimeFloor(ms) => self.time_floor_ms = self.time_floor_ms.max(*ms),
             Field::Settings(text) => self.settings_text = text.as_str().into(),
@@ -236,6 +252,32 @@ impl ManifestState {
     pub fn without_changes(&mut self) {
         self.kept = Arc::default();
         self.dropped = Arc::default();
+        self.sessions = Arc::default();
+    }
+
+    /// Begins a session that goes on behind `last_seq`, and forgets sessions of which the logs have
+    /// nothing. After a clean close behind a session that gave out no number, that session goes on:
+    /// opens that write nothing are not counted.
+    pub fn begin_session(&mut self, uid: u64, last_seq: SeqNo) {
+        let first_seq = last_seq + 1;
+        let is_unused = self.sessions.last().is_some_and(|last| last.first_seq == first_seq);
+        if self.clean_close.is_some() && is_unused {
+            return;
+        }
+        let begin = self.changes_begin();
+        let sessions = Arc::make_mut(&mut self.sessions);
+        sessions.push(Session { uid, first_seq });
+        // Each ends where the next one begins.
+        let is_before = |pair: &&[Session]| pair[1].first_seq < begin;
+        let before = sessions.windows(2).take_while(is_before).count();
+        sessions.drain(..before.max(sessions.len().saturating_sub(SESSIONS_MAX)));
+    }
+
+    /// Whether all that was written up to `seq` when session `uid` was the last one is still part of
+    /// the database, and nothing else has these sequence numbers.
+    pub fn goes_on_from(&self, uid: u64, seq: SeqNo) -> bool {
+        let at = self.sessions.iter().position(|session| session.uid == uid);
+        at.is_some_and(|at| self.sessions.get(at + 1).is_none_or(|next| seq < next.first_seq))
     }
 
     /// The whole state as one record, from which it can be folded again.
@@ -259,7 +301,10 @@ impl ManifestState {
             }
         }
         fields.extend(self.kept.iter().map(|(&number, &kept)| Field::LogKept(number, kept)));
-        fields.extend(self.dropped.iter().cloned().map(Field::KeyspaceDropped));
+        for dropped in self.dropped.iter() {
+            fields.extend(dropped.fields());
+        }
+        fields.extend(self.sessions.iter().copied().map(Field::Session));
         fields.push(Field::TimeFloor(self.time_floor_ms));
         if !self.settings_text.is_empty() {
             fields.push(Field::Settings(self.settings_text.to_string()));
@@ -288,6 +333,7 @@ impl ManifestState {
             && again.wals == self.wals
             && again.kept == self.kept
             && again.dropped == self.dropped
+            && again.sessions == self.sessions
             && again.live_tables() == self.live_tables()
             && again.own_settings().eq(self.own_settings())
     }
@@ -318,4 +364,56 @@ impl ManifestState {
 
 fn corrupt(message: String) -> Error {
     Error::corruption(message)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// A state that goes on behind `last_seq`, as an open or a resume begins it.
+    fn begin(state: &mut ManifestState, uid: u64, last_seq: SeqNo) {
+        state.begin_session(uid, last_seq);
+        state.clean_close = None;
+        state.log_first_seq = last_seq + 1;
+    }
+
+    fn sessions(state: &ManifestState) -> Vec<(u64, SeqNo)> {
+        state.sessions.iter().map(|session| (session.uid, session.first_seq)).collect()
+    }
+
+    #[test]
+    fn numbers_that_are_given_out_again_belong_to_another_session() {
+        let mut state = ManifestState::default();
+        begin(&mut state, 7, 0);
+        // Up to 100 in the first session; a crash takes back what is behind 80.
+        assert!(state.goes_on_from(7, 100) && !state.goes_on_from(8, 0));
+        state.log_first_seq = 1;
+        begin(&mut state, 8, 80);
+        assert!(state.goes_on_from(7, 80) && !state.goes_on_from(7, 81));
+        assert!(state.goes_on_from(8, 200));
+        // Folded again from a snapshot, it says the same.
+        let mut again = ManifestState::default();
+        again.apply(&state.snapshot(), &|_| Err(corrupt(String::new()))).unwrap();
+        assert_eq!(sessions(&again), [(7, 1), (8, 81)]);
+        state.without_changes();
+        assert!(!state.goes_on_from(8, 80), "a copy begins its own history");
+    }
+
+    #[test]
+    fn opens_that_write_nothing_and_old_sessions_are_forgotten() {
+        let mut state = ManifestState::default();
+        begin(&mut state, 1, 0);
+        for uid in 2..10 {
+            state.clean_close = Some((1, 64));
+            begin(&mut state, uid, 0);
+        }
+        assert_eq!(sessions(&state), [(1, 1)]);
+        // After a crash nobody knows that nothing was given out.
+        begin(&mut state, 10, 0);
+        assert_eq!(sessions(&state), [(1, 1), (10, 1)]);
+        (11..20).for_each(|uid| begin(&mut state, uid, uid * 10));
+        assert_eq!(sessions(&state), [(17, 171), (18, 181), (19, 191)]);
+        (0..1_000).for_each(|uid| begin(&mut state, uid, 190));
+        assert_eq!(state.sessions.len(), SESSIONS_MAX);
+    }
 }
