@@ -2,6 +2,7 @@
 //!
 //! Owns: which objects a prune removes, and in which order. Never does: store an object.
 
+use super::change_part;
 use super::log_part;
 use super::names;
 use super::record::{Backup, Contents};
@@ -74,6 +75,13 @@ impl<'a> BackupVerifier<'a> {
             }
         }
         log_part::read(self.target, number, &contents.log, &mut |_| Ok(()))?;
+        // Where the earlier backup is gone, a prune has removed them, or will.
+        let numbers = backup_numbers(self.target)?;
+        let changes = contents.changes().filter(|changes| numbers.contains(&changes.since));
+        let parts = changes.map_or(&[][..], |changes| &changes.parts);
+        for (at, part) in parts.iter().enumerate() {
+            change_part::check(self.target, &names::change_part(number, at), part.sum)?;
+        }
         Ok(contents.told())
     }
 }
@@ -104,6 +112,10 @@ pub fn prune_backups(target: &dyn BackupTarget, keep: usize) -> Result<Vec<u64>>
         })?;
         needed.extend(contents.tables.iter().map(|table| names::table(table.uid)));
         needed.extend((0..contents.log.len()).map(|part| names::log_part(number, part)));
+        // Those that go on from a backup that is gone are for nothing.
+        let changes = contents.changes().filter(|changes| kept.contains(&changes.since));
+        let parts = changes.map_or(0, |changes| changes.parts.len());
+        needed.extend((0..parts).map(|part| names::change_part(number, part)));
     }
     // Records first, so that a record that is there finds its tables; the oldest first, so that the
     // newest are left if this is cut short.

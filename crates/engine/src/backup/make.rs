@@ -253,6 +253,7 @@ impl Source<'_> {
             log,
             tables: tables.list,
             manifest: state.snapshot(),
+            place: None,
         };
         target.put(&names::record(known.next), &mut contents.encode().as_slice())?;
         let told = contents.told();

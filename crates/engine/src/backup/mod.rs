@@ -16,6 +16,7 @@
 //!
 //! Owns: nothing. Never does: name a file of the database, or touch one that it did not make.
 
+mod change_part;
 mod directory;
 mod kept;
 mod log_part;
@@ -35,6 +36,6 @@ pub use kept::{
 };
 pub use make::{BackedUp, BackupOptions};
 pub(crate) use make::{backup, of_follower};
-pub use record::Backup;
+pub use record::{Backup, BackupChanges};
 pub use restore::{restore_backup, restore_backup_in};
 pub use target::{BackupTarget, StoredObject};

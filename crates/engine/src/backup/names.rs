@@ -24,6 +24,11 @@ pub(super) fn log_part(number: u64, part: usize) -> String {
     format!("{LOGS}/{number:06}-{part:06}.log")
 }
 
+/// A part of the changes that a backup has of the time since an earlier one.
+pub(super) fn change_part(number: u64, part: usize) -> String {
+    format!("{LOGS}/{number:06}-{part:06}.changes")
+}
+
 /// Returns the number of the backup whose record has this name; `None` for other names.
 pub(super) fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(RECORDS)?.strip_prefix('/')?.strip_suffix(".backup")?;
@@ -31,19 +36,20 @@ pub(super) fn number_of(name: &str) -> Option<u64> {
     (record(number) == name).then_some(number)
 }
 
-/// Whether a table, or a part of a log, would have such a name.
+/// Whether a table, or a part of a log or of changes, would have such a name.
 pub(super) fn is_ours(name: &str) -> bool {
     let table_uid = || {
         let digits = name.strip_prefix(TABLES)?.strip_prefix('/')?.strip_suffix(".sst")?;
         FileUid::from_str_radix(digits, 16).ok()
     };
     let part = || {
-        let digits = name.strip_prefix(LOGS)?.strip_prefix('/')?.strip_suffix(".log")?;
+        let (digits, _) = name.strip_prefix(LOGS)?.strip_prefix('/')?.split_once('.')?;
         let (number, part) = digits.split_once('-')?;
         Some((number.parse().ok()?, part.parse().ok()?))
     };
-    table_uid().is_some_and(|uid| table(uid) == name)
-        || part().is_some_and(|(number, part)| log_part(number, part) == name)
+    let is_part =
+        |(number, part)| [log_part, change_part].iter().any(|of| of(number, part) == name);
+    table_uid().is_some_and(|uid| table(uid) == name) || part().is_some_and(is_part)
 }
 
 #[cfg(test)]
@@ -59,8 +65,14 @@ mod tests {
             assert_eq!(number_of(other), None, "{other}");
         }
         assert!(is_ours(&table(7)) && is_ours(&table(u64::MAX)) && is_ours(&log_part(3, 0)));
-        for other in ["tables/7.sst", "tables/0123456789ABCDEF.sst", "logs/3-0.log", "tables/notes"]
-        {
+        assert!(is_ours(&change_part(3, 1)));
+        for other in [
+            "tables/7.sst",
+            "tables/0123456789ABCDEF.sst",
+            "logs/3-0.log",
+            "tables/notes",
+            "logs/000003-000000.txt",
+        ] {
             assert!(!is_ours(other), "{other}");
         }
     }
