@@ -4,10 +4,11 @@
 
 use super::sum::Sum;
 use super::target::BackupTarget;
-use windrow_base::coding::Decoder;
+use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::{Error, Result, SeqNo};
 use windrow_format::batch::{self, OpIter};
 use windrow_format::log::LogKind;
+use windrow_recover::log::log_copy::Copied;
 
 const BATCH: u64 = 0;
 const TIME: u64 = 1;
@@ -37,6 +38,20 @@ impl PartBatch<'_> {
         match u64::from(count).checked_sub(1) {
             Some(more) => Ok(PartBatch { payload, first_seq, last_seq: first_seq + more, ops }),
             None => Err(Error::corruption("a batch without operations")),
+        }
+    }
+}
+
+/// Appends an item.
+pub(super) fn append(out: &mut Vec<u8>, item: &Copied<'_>) {
+    match item {
+        Copied::Batch(payload) => {
+            put_varint(out, BATCH);
+            put_slice(out, payload);
+        }
+        Copied::Time(ms) => {
+            put_varint(out, TIME);
+            put_varint(out, *ms);
         }
     }
 }

@@ -5,9 +5,10 @@
 
 use super::kept::{backup_numbers, read_record};
 use super::log_part;
+use super::moments::{Archive, ChangeLog, Earlier};
 use super::names;
 use super::pace::Pace;
-use super::record::{BackedUpTable, Contents};
+use super::record::{BackedUpTable, BackupChanges, Contents, Place};
 use super::sum::Sum;
 use super::target::BackupTarget;
 use crate::checkpoint::{Followed, Numbers, close_state, one_moment};
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_env::sync::atomic::Ordering;
@@ -24,7 +25,8 @@ use windrow_format::table::PieceReader;
 use windrow_read::cache::TableHandle;
 use windrow_read::events::Event;
 use windrow_recover::database::Database;
-use windrow_store::manifest::state::ManifestState;
+use windrow_store::manifest::state::{ManifestState, WalState};
+use windrow_store::write::wal::Wal;
 
 /// How a backup is made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,6 +50,11 @@ pub struct BackedUp {
     pub copied_tables: u64,
     /// Bytes of these tables, and of the log.
     pub copied_bytes: u64,
+    /// The sequence number of the last write that it has.
+    pub seq: SeqNo,
+    /// The changes since an earlier backup, where the database keeps changes (`changes_bytes`) and its
+    /// logs have those that come next.
+    pub changes: Option<BackupChanges>,
 }
 
 /// Backs a database up as it is now.
@@ -62,7 +69,7 @@ pub(crate) fn backup(
 ) -> Result<BackedUp> {
     let _claim = target.claim()?;
     let known = Known::of(target, database.database_uid)?;
-    let (state, numbers, mut pins) = pinned_moment(database)?;
+    let Pinned { state, numbers, mut pins, archive } = pinned_moment(database)?;
     let check = || database.workers.check_open();
     let source = Source {
         env: &database.env,
@@ -71,8 +78,11 @@ pub(crate) fn backup(
         direct: database.settings.direct_io,
     };
     let mut pace = Pace::new(database.env.clock.clone(), options.bytes_per_second, &check);
+    // Changes first: logs are kept for nobody.
+    let place = source.store_changes(target, &known, (&archive, state.last_seq), &mut pace)?;
     let tables = source.store_tables(target, &known, &state, (&mut pins, &mut pace))?;
-    let done = source.store_record(target, &known, (&state, numbers), (tables, Vec::new()))?;
+    let objects = Objects { tables, log: Vec::new(), place };
+    let done = source.store_record(target, &known, (&state, numbers), objects)?;
     database.events.send_with(|| Event::BackupCreated {
         number: done.number,
         tables: done.tables,
@@ -81,19 +91,56 @@ pub(crate) fn backup(
     Ok(done)
 }
 
-/// Returns the state to back up, the numbers for the files of a copy, and handles of its tables.
+/// The moment that a backup shows.
+struct Pinned {
+    /// The state to back up.
+    state: ManifestState,
+    /// The numbers for the files of a copy.
+    numbers: Numbers,
+    pins: Pins,
+    archive: Archive,
+}
+
+/// Returns the state to back up, with handles of its tables.
 ///
 /// Nothing is under way once this returns: the copy may take hours, and neither a resume nor a close
 /// may wait for it. A close leaves tables that have a handle to the next open. After every look
 /// for one the copy asks whether the database is still open, so that it reads nobody else's.
-fn pinned_moment(database: &Database) -> Result<(ManifestState, Numbers, Pins)> {
+fn pinned_moment(database: &Database) -> Result<Pinned> {
     let _underway = database.workers.begin()?;
     let (mut state, views) = one_moment(database)?;
     // A handle keeps its table. The views go, and with them their memtables.
     let tables = views.iter().flat_map(|view| &view.levels).flat_map(|level| level.files());
     let pins = tables.map(|file| (file.file.number, file.table.clone())).collect();
     let numbers = close_state(&mut state, database.next_file.load(Ordering::Relaxed));
-    Ok((state, numbers, pins))
+    // Those in use first: one that leaves them is among the kept ones before.
+    let in_use = logs_in_use(database);
+    let archive = Archive::of(database.catalog.state(), in_use);
+    Ok(Pinned { state, numbers, pins, archive })
+}
+
+/// The logs that are written, up to where they count.
+fn logs_in_use(database: &Database) -> Vec<ChangeLog> {
+    let queue = database.pipeline.queue().lock();
+    let older = queue.older_wals.iter().map(|(wal, first_seq)| (wal, *first_seq));
+    let log = |(wal, first_seq): (&Arc<Wal>, SeqNo)| {
+        ChangeLog::in_use(wal.number, wal.uid, Some(first_seq), wal.written())
+    };
+    older.chain([(&queue.wal, queue.wal_first_seq)]).map(log).collect()
+}
+
+/// The logs that a follower has read.
+fn logs_of_follower(state: &ManifestState, log_end: Option<(FileNumber, u64)>) -> Vec<ChangeLog> {
+    let Some((last, end)) = log_end.filter(|_| state.clean_close.is_none()) else {
+        return Vec::new();
+    };
+    let log = |(&number, wal): (&FileNumber, &WalState)| {
+        let first_seq = (number == state.log_number).then_some(state.log_first_seq);
+        let end = if number == last { end } else { u64::MAX };
+        ChangeLog::in_use(number, wal.uid, first_seq, end)
+    };
+    let in_force = state.wals.range(state.log_number..);
+    in_force.take_while(|(number, _)| **number <= last).map(log).collect()
 }
 
 /// Backs up what a follower has read of a database. The caller keeps its files.
@@ -115,6 +162,10 @@ pub(crate) fn of_follower(
         direct: false,
     };
     let mut pace = Pace::new(followed.env.clock.clone(), options.bytes_per_second, &|| Ok(()));
+    let archive =
+        Archive::of(followed.state.clone(), logs_of_follower(&followed.state, followed.log_end));
+    let seq = followed.state.last_seq.max(followed.last_seq);
+    let place = source.store_changes(target, &known, (&archive, seq), &mut pace)?;
     // The log first: the lease that keeps the logs keeps the tables as well.
     let log = log_end
         .map(|end| log_part::store(target, known.next, followed, end, &mut pace))
@@ -123,7 +174,7 @@ pub(crate) fn of_follower(
     // Logs with no batch: a restore makes what a close would leave.
     let (state, numbers) = if log.is_empty() { followed.closed() } else { (state, numbers) };
     let tables = source.store_tables(target, &known, &state, (&mut Pins::new(), &mut pace))?;
-    source.store_record(target, &known, (&state, numbers), (tables, log))
+    source.store_record(target, &known, (&state, numbers), Objects { tables, log, place })
 }
 
 /// Handles of tables, which keep their files.
@@ -137,6 +188,8 @@ struct Known {
     tables: BTreeMap<FileUid, Sum>,
     /// The length of each object in the folder of tables.
     there: BTreeMap<String, u64>,
+    /// The newest backup whose record can be read, if changes can go on from it.
+    earlier: Option<Earlier>,
 }
 
 impl Known {
@@ -145,7 +198,7 @@ impl Known {
     /// # Errors
     /// `InvalidArgument` if it has backups of another one; errors of the target.
     fn of(target: &dyn BackupTarget, database_uid: u64) -> Result<Known> {
-        let (mut next, mut tables) = (1, BTreeMap::new());
+        let (mut next, mut tables, mut earlier) = (1, BTreeMap::new(), None);
         let stored = target.list(names::TABLES)?.into_iter();
         let there = stored.map(|stored| (stored.name, stored.bytes)).collect();
         for number in backup_numbers(target)? {
@@ -164,8 +217,11 @@ impl Known {
                 )));
             }
             tables.extend(contents.tables.iter().map(|table| (table.uid, table.sum)));
+            earlier = contents.place.and_then(|Place { seq, session, .. }| {
+                Some(Earlier { number, seq, session: session? })
+            });
         }
-        Ok(Known { next, tables, there })
+        Ok(Known { next, tables, there, earlier })
     }
 
     /// Returns the checksum of a table, if the table is there whole and a backup names it.
@@ -189,6 +245,13 @@ struct Tables {
     copied_bytes: u64,
 }
 
+/// The objects of a backup, with its place in the history of the database.
+struct Objects {
+    tables: Tables,
+    log: Vec<Sum>,
+    place: Place,
+}
+
 /// The source of tables.
 struct Source<'a> {
     env: &'a Env,
@@ -199,6 +262,18 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Stores the changes since the newest backup, as far as there are logs of them.
+    fn store_changes(
+        &self,
+        target: &dyn BackupTarget,
+        known: &Known,
+        (archive, seq): (&Archive, SeqNo),
+        pace: &mut Pace<'_>,
+    ) -> Result<Place> {
+        let backup = (known.next, known.earlier, seq);
+        archive.store((self.env, self.dir), target, backup, pace)
+    }
+
     /// Stores the tables of a state that the target lacks.
     fn store_tables(
         &self,
@@ -241,7 +316,7 @@ impl Source<'_> {
         target: &dyn BackupTarget,
         known: &Known,
         (state, numbers): (&ManifestState, Numbers),
-        (tables, log): (Tables, Vec<Sum>),
+        Objects { tables, log, place }: Objects,
     ) -> Result<BackedUp> {
         let log_bytes: u64 = log.iter().map(|part| part.bytes).sum();
         let contents = Contents {
@@ -253,7 +328,7 @@ impl Source<'_> {
             log,
             tables: tables.list,
             manifest: state.snapshot(),
-            place: None,
+            place: Some(place),
         };
         target.put(&names::record(known.next), &mut contents.encode().as_slice())?;
         let told = contents.told();
@@ -263,6 +338,8 @@ impl Source<'_> {
             bytes: told.bytes,
             copied_tables: tables.copied,
             copied_bytes: tables.copied_bytes + log_bytes,
+            seq: told.seq.unwrap_or(0),
+            changes: told.changes,
         })
     }
 

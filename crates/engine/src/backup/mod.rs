@@ -21,6 +21,7 @@ mod directory;
 mod kept;
 mod log_part;
 mod make;
+mod moments;
 mod names;
 mod pace;
 mod record;

@@ -35,7 +35,8 @@ pub struct Backup {
     pub changes: Option<BackupChanges>,
 }
 
-/// The changes between an earlier backup and a later one, which has them with it.
+/// The changes between an earlier backup and a later one, which has them with it: a restore can end
+/// behind each of them ([`super::restore_to`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupChanges {
