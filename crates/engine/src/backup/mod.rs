@@ -6,6 +6,9 @@
 //! and a prune removes the rest. A restore makes a directory in the order of a checkpoint: tables, a
 //! manifest, a log, and CURRENT last (rule R1).
 //!
+//! Where the database keeps changes, a backup has those since the one before with it, so that a
+//! restore can end at each batch in between (`moments/mod.rs`).
+//!
 //! A backup shows one moment of all keyspaces. If the writer makes it, memtables are flushed as for a
 //! checkpoint, and writers go on meanwhile. If a follower makes it, it has a part of the log with it.
 //!
@@ -37,6 +40,7 @@ pub use kept::{
 };
 pub use make::{BackedUp, BackupOptions};
 pub(crate) use make::{backup, of_follower};
+pub use moments::Moment;
 pub use record::{Backup, BackupChanges};
-pub use restore::{restore_backup, restore_backup_in};
+pub use restore::{Restored, restore_backup, restore_backup_in, restore_to, restore_to_in};
 pub use target::{BackupTarget, StoredObject};

@@ -17,5 +17,9 @@
 //! Owns: nothing. Never does: store or restore a table.
 
 mod archive;
+mod plan;
+mod reached;
 
 pub(super) use archive::{Archive, ChangeLog, Earlier};
+pub(super) use plan::Plan;
+pub use reached::Moment;
