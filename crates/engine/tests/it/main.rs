@@ -18,6 +18,7 @@ mod ingest;
 mod kept_logs;
 mod log_space;
 mod memory;
+mod moments;
 mod names;
 mod old_values;
 mod own_settings;

@@ -4,9 +4,11 @@
 use super::*;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
 
-/// A database with one backup, and the entries that the next one adds.
+/// A database that keeps changes, with one backup, and the entries that the next one adds.
 fn prepared(env: &Env) -> (Db, BackupDirectory, Entries) {
-    let db = open(env, "db");
+    let mut keeping = options(env);
+    keeping.settings.changes_bytes = 1 << 20;
+    let db = Db::open_with("db", keeping).unwrap();
     let target = directory(env);
     put(&db, 0..60, "a");
     db.backup(&target, BackupOptions::default()).unwrap();
@@ -152,6 +154,15 @@ fn a_full_target_is_gone_on_with() {
     db.close().unwrap();
 }
 
+/// Restores a backup, or half of the changes between the first and the second.
+fn restore_one(env: &Env, target: &dyn BackupTarget, number: u64) -> Result<()> {
+    let copy = Path::new("copy");
+    match number {
+        3 => restore_to_in(env, target, (Moment::Seq(90), None), copy).map(drop),
+        number => restore_backup_in(env, target, Some(number), copy).map(drop),
+    }
+}
+
 /// Ends the process at each operation of a restore, in turn.
 fn end_a_restore(end: impl Fn(&Handles, u64)) {
     for at in 0.. {
@@ -160,10 +171,11 @@ fn end_a_restore(end: impl Fn(&Handles, u64)) {
         let follower = Follower::open_with("db", options(&env)).unwrap();
         follower.backup(&target, BackupOptions::default()).unwrap();
         let second = contents(&db);
+        let between = [&second[..60], &first[60..]].concat();
         drop(follower);
-        handles.fs.crash_at(handles.fs.operations() + at);
-        let number = 1 + at % 2;
-        let done = restore_backup_in(&env, &target, Some(number), Path::new("copy"));
+        handles.fs.crash_at(handles.fs.operations() + at / 3);
+        let number = 1 + at % 3;
+        let done = restore_one(&env, &target, number);
         let is_over = done.is_ok() && !handles.fs.is_dead();
         drop((db, target));
         end(&handles, at);
@@ -173,14 +185,14 @@ fn end_a_restore(end: impl Fn(&Handles, u64)) {
         strict.create_if_missing = false;
         match Db::open_with("copy", strict) {
             Ok(copy) => {
-                let moment = if number == 1 { &first } else { &second };
+                let moment = [&first, &second, &between][number as usize - 1];
                 assert_eq!(&contents(&copy), moment, "operation {at}");
                 copy.close().unwrap();
             }
             Err(error) => assert!(!is_over, "operation {at}: {error}"),
         }
-        if is_over && number == 2 {
-            assert!(at > 15, "a restore takes {at} operations");
+        if is_over && number == 3 {
+            assert!(at / 3 > 15, "a restore takes {} operations", at / 3);
             return;
         }
     }
