@@ -280,6 +280,21 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) -> u64 {
         }
         Field::NextKeyspace(id) => put_one(out, *id as u64, NEXT_KEYSPACE),
         Field::TimeFloor(ms) => put_one(out, *ms, TIME_FLOOR),
+        Field::LogKept(..)
+        | Field::KeptBegin(_)
+        | Field::KeyspaceDropped(_)
+        | Field::DroppedOrder { .. }
+        | Field::Session(_) => encode_for_changes(field, out),
+        Field::Settings(text) => {
+            out.extend_from_slice(text.as_bytes());
+            SETTINGS
+        }
+    }
+}
+
+/// Encodes a field that is there for the feed of changes, or for restores to a moment.
+fn encode_for_changes(field: &Field, out: &mut Vec<u8>) -> u64 {
+    match field {
         Field::LogKept(number, kept) => {
             put_varint(out, *number);
             out.extend_from_slice(&kept.uid.to_le_bytes());
@@ -305,10 +320,7 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) -> u64 {
             out.extend_from_slice(&session.uid.to_le_bytes());
             put_one(out, session.first_seq, SESSION)
         }
-        Field::Settings(text) => {
-            out.extend_from_slice(text.as_bytes());
-            SETTINGS
-        }
+        _ => unreachable!("not a field of these"),
     }
 }
 

@@ -212,6 +212,21 @@ impl ManifestState {
                 wal.synced_bytes = wal.synced_bytes.max(*bytes);
             }
             Field::CleanClose { wal, bytes } => self.clean_close = Some((*wal, *bytes)),
+            Field::LogKept(..)
+            | Field::KeptBegin(_)
+            | Field::KeyspaceDropped(_)
+            | Field::DroppedOrder { .. }
+            | Field::Session(_) => self.apply_for_changes(field),
+            Field::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
+            Field::TimeFloor(ms) => self.time_floor_ms = self.time_floor_ms.max(*ms),
+            Field::Settings(text) => self.settings_text = text.as_str().into(),
+        }
+        Ok(())
+    }
+
+    /// Applies a field that is there for the feed of changes, or for restores to a moment.
+    fn apply_for_changes(&mut self, field: &Field) {
+        match field {
             Field::LogKept(number, kept) => {
                 Arc::make_mut(&mut self.kept).insert(*number, *kept);
             }
@@ -228,11 +243,8 @@ impl ManifestState {
                 }
             }
             Field::Session(session) => Arc::make_mut(&mut self.sessions).push(*session),
-            Field::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
-            Field::TimeFloor(ms) => self.time_floor_ms = self.time_floor_ms.max(*ms),
-            Field::Settings(text) => self.settings_text = text.as_str().into(),
+            _ => {}
         }
-        Ok(())
     }
 
     /// The first sequence number from which the logs have all operations.
@@ -255,8 +267,8 @@ impl ManifestState {
         self.sessions = Arc::default();
     }
 
-    /// Begins a session that goes on behind `last_seq`, and forgets sessions of which the logs have
-    /// nothing. After a clean close behind a session that gave out no number, that session goes on:
+    /// Begins a session that goes on behind `last_seq`, and forgets those whose numbers no log has any
+    /// more. After a clean close behind a session that gave out no number, that session goes on:
     /// opens that write nothing are not counted.
     pub fn begin_session(&mut self, uid: u64, last_seq: SeqNo) {
         let first_seq = last_seq + 1;

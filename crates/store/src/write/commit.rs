@@ -190,9 +190,21 @@ impl Pipeline {
     /// Has the log remember the time, if anything was written since it did so last. Not synced.
     ///
     /// # Errors
-    /// An error of the log, which is a background error.
+    /// `NoSpace` where there is no room for it, with nothing done; an error of the log, which is a
+    /// background error.
     pub fn note_time(&self) -> Result<()> {
-        self.mark_alone(|queue| queue.take_time(&*self.host.env.clock)).map(drop)
+        self.host.write_state.check()?;
+        let lack = {
+            let queue = self.queue().lock();
+            queue.is_time_due().then(|| self.segments.lacks_room(&queue, 0)).flatten()
+        };
+        lack.map_or(Ok(()), |lack| self.segments.make_room(lack))?;
+        let take = |queue: &mut QueueState| match self.segments.lacks_room(queue, 0) {
+            // A writer was here meanwhile.
+            Some(_) => None,
+            None => queue.take_time(&*self.host.env.clock),
+        };
+        self.mark_alone(take).map(drop)
     }
 
     /// Writes a slot that has a mark at most, if `take` gives one out.

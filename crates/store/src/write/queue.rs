@@ -516,13 +516,17 @@ impl QueueState {
         }
     }
 
-    /// Gives out a slot for a mark with the time alone; `None` if no number was given out since the
-    /// last one.
+    /// Whether a number was given out since the last mark with the time.
+    pub(crate) fn is_time_due(&self) -> bool {
+        self.timed_seq != self.next_seq
+    }
+
+    /// Gives out a slot for a mark with the time alone, if it is due.
     pub(crate) fn take_time(&mut self, clock: &dyn Clock) -> Option<Slot> {
-        let before = std::mem::replace(&mut self.timed_seq, self.next_seq);
-        if before == self.next_seq {
+        if !self.is_time_due() {
             return None;
         }
+        self.timed_seq = self.next_seq;
         self.time_ms = Some(clock.wall_ms());
         self.marked = 0;
         Some(self.take(0, 0, Memtables::Many(Vec::new())))
