@@ -386,6 +386,13 @@ fn a_prune_removes_the_changes_of_backups_that_are_gone() {
     assert_eq!(found(&handles).0, 35);
     let early = restore(&handles, Moment::Seq(25), None).unwrap_err();
     assert!(early.message().contains("the first backup, 3, is of a later moment"), "{early}");
+    for (to, told) in [
+        (Moment::Seq(35), "backup 4 was made at sequence number 40, behind 35"),
+        (Moment::Time(1), "later than 1: restore from an earlier backup"),
+    ] {
+        let behind = restore(&handles, to, Some(4)).unwrap_err();
+        assert!(behind.message().contains(told), "{behind}");
+    }
     let late = restore(&handles, Moment::Seq(41), None).unwrap_err();
     assert!(late.message().contains("backup 4 has no changes behind it"), "{late}");
     db.close().unwrap();

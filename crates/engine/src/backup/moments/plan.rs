@@ -62,20 +62,13 @@ impl Plan {
         to: Moment,
         from: Option<u64>,
     ) -> Result<Plan> {
-        let mut records = Records::of(target)?;
+        let records = Records::of(target)?;
         let base = match from {
             Some(number) => existing(target, Some(number))?,
             None => records.base(target, to)?,
         };
         let base_seq = seq_of(target, &base)?;
-        if let Moment::Seq(seq) = to
-            && seq < base_seq
-        {
-            return Err(Error::invalid(format!(
-                "backup {} was made at sequence number {base_seq}, and {seq} comes before it",
-                base.number
-            )));
-        }
+        check_before(&base, base_seq, to)?;
         let chain = records.chain(base.number);
         let ChangesRead { parts, found, reached } = chain.read(target, to, base_seq)?;
         let Some((seq, batches)) = reached else {
@@ -148,7 +141,7 @@ impl Records {
     }
 
     /// The newest backup at or before a moment.
-    fn base(&mut self, target: &dyn BackupTarget, to: Moment) -> Result<Contents> {
+    fn base(&self, target: &dyn BackupTarget, to: Moment) -> Result<Contents> {
         for contents in self.0.values().rev() {
             let is_before = match to {
                 // A drop behind this number belongs to the backup, and not to the moment.
@@ -310,6 +303,21 @@ impl Chain {
         };
         Ok((KeyspaceRecord { id, name: name.clone(), comparator, merge_operator }, None))
     }
+}
+
+/// Checks that a moment is not before the backup that it is restored from.
+fn check_before(base: &Contents, base_seq: SeqNo, to: Moment) -> Result<()> {
+    let (number, made_ms) = (base.number, base.made_ms);
+    let text = match to {
+        Moment::Seq(seq) if seq < base_seq => {
+            format!("backup {number} was made at sequence number {base_seq}, behind {seq}")
+        }
+        Moment::Time(ms) if ms < made_ms => {
+            format!("backup {number} was made at {made_ms} ms since 1970, later than {ms}")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(format!("{text}: restore from an earlier backup")))
 }
 
 /// The last sequence number of a backup.
