@@ -3,8 +3,8 @@
 //! A case is a list of [`Raw`] numbers and a mask of the kinds left out. Both
 //! shrink well, and every list of numbers is a valid case: the meaning of a
 //! number is looked up in the model's state (a single delete only where its
-//! contract allows one). Owns: the kinds, their weights, the key space. Never
-//! does: draw a number.
+//! contract allows one). Owns: the kinds, their weights, the key spaces. Never
+//! does: draw a kind, or a key where there are few.
 
 use crate::model::Model;
 use crate::model::{CASE_BLIND_ID, REVERSE_ID};
@@ -290,6 +290,43 @@ pub const CLOCK_STEP_MS: u64 = 3_600_000;
 pub struct Composer {
     kinds: Vec<Kind>,
     written: u64,
+    /// `None`: the few keys.
+    many: Option<Many>,
+}
+
+/// Up to thousands of keys, for trees of many tables. They do not follow from the numbers of an
+/// operation, which are too short for that.
+#[derive(Clone, Debug)]
+struct Many {
+    rng: Rng,
+    keys: u64,
+    /// Longest value of a plain put, in bytes: some seeds have small ones only.
+    value_bytes_max: u64,
+}
+
+/// Keys that only puts and single deletes touch, in turn, where there are many keys.
+const SINGLES: u8 = 64;
+
+impl Many {
+    /// Draws a key. Lengths differ, and one key in eight is the beginning of others.
+    fn key(&mut self) -> Vec<u8> {
+        let number = self.rng.below(self.keys);
+        let tail = match number % 8 {
+            0 => String::new(),
+            _ => format!("-{:02x}", number % 199),
+        };
+        format!("{:04}{tail}", number / 8).into_bytes()
+    }
+
+    /// Draws the bounds of a range, mostly near each other, in bytewise order.
+    fn bounds(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let (a, b) = (self.key(), self.key());
+        let (from, to) = if a <= b { (a, b) } else { (b, a) };
+        match self.rng.below(5) {
+            0 => (from, to),
+            _ => (from.clone(), [&from[..], b"~"].concat()),
+        }
+    }
 }
 
 impl Composer {
@@ -300,7 +337,15 @@ impl Composer {
         let mut kinds: Vec<Kind> =
             kept.flat_map(|(_, (kind, weight))| vec![*kind; usize::from(*weight)]).collect();
         kinds.extend([Kind::Put, Kind::Get]);
-        Composer { kinds, written: 0 }
+        Composer { kinds, written: 0, many: None }
+    }
+
+    /// Makes a composer of operations on up to thousands of keys, with values of up to kilobytes:
+    /// how many and how long follows from the seed.
+    pub fn of_many_keys(seed: u64) -> Composer {
+        let mut rng = Rng::new(seed);
+        let (keys, value_bytes_max) = (1 << (4 + rng.below(9)), 1 << (4 + rng.below(8)));
+        Composer { many: Some(Many { rng, keys, value_bytes_max }), ..Composer::new(0) }
     }
 
     /// Returns the operations that make the keyspaces of a case.
@@ -331,7 +376,7 @@ impl Composer {
     }
 
     fn compose_kind(&mut self, kind: Kind, raw: Raw, model: &Model) -> Option<Op> {
-        let [a, b, c, d] = raw.operands;
+        let [a, b, _, d] = raw.operands;
         Some(match kind {
             Kind::Put
             | Kind::PutLarge
@@ -345,36 +390,21 @@ impl Composer {
             },
             Kind::Batch => self.batch(raw.operands, model),
             Kind::Ingest => self.ingest(raw.operands, model)?,
-            Kind::Get => Op::Get { keyspace: space(a, model)?, at: at(c, model), key: key(b) },
-            Kind::MultiGet => {
-                Op::MultiGet { keyspace: space(a, model)?, keys: vec![key(b), key(c), key(d)] }
-            }
-            Kind::Scan => Op::Scan { span: span(raw.operands, model)?, direction: direction(d) },
-            Kind::Prefix => {
-                let keyspace = space(a, model).filter(|name| !model.is_reverse(name))?;
-                Op::Prefix { keyspace, at: at(c, model), prefix: key(b), direction: direction(d) }
-            }
-            Kind::OpenCursor => {
-                Op::OpenCursor { cursor: name('c', d), span: span(raw.operands, model)? }
-            }
-            Kind::Walk => {
-                let cursor = name('c', a);
-                if !model.has_cursor(&cursor) {
-                    return None;
-                }
-                Op::Walk { cursor, steps: [b, c, d].into_iter().flat_map(steps).collect() }
-            }
-            Kind::Refresh => {
-                Op::Refresh { cursor: Some(name('c', a)).filter(|c| model.has_cursor(c))? }
-            }
-            Kind::Snapshot => Op::Snapshot { name: name('s', a) },
+            Kind::Get
+            | Kind::MultiGet
+            | Kind::Scan
+            | Kind::Prefix
+            | Kind::OpenCursor
+            | Kind::Walk
+            | Kind::Refresh => self.read(kind, raw.operands, model)?,
+            Kind::Snapshot => Op::Snapshot { name: snapshot(a) },
             Kind::Release => {
-                Op::Release { name: Some(name('s', a)).filter(|s| model.has_snapshot(s))? }
+                Op::Release { name: Some(snapshot(a)).filter(|s| model.has_snapshot(s))? }
             }
             Kind::Flush if a % 2 == 0 => Op::Flush { keyspace: None },
             Kind::Flush => Op::Flush { keyspace: Some(space(b, model)?) },
             Kind::CompactRange => {
-                Op::CompactRange { span: Span { at: None, ..span(raw.operands, model)? } }
+                Op::CompactRange { span: Span { at: None, ..self.span(raw.operands, model)? } }
             }
             Kind::CreateKeyspace => create(KEYSPACES[PASSING]),
             Kind::DropKeyspace => {
@@ -395,6 +425,83 @@ impl Composer {
             Kind::Checkpoint => Op::Checkpoint,
             Kind::Verify => Op::Verify,
         })
+    }
+
+    /// Composes a read of some keys, or a cursor's.
+    fn read(&mut self, kind: Kind, operands: [u8; 4], model: &Model) -> Option<Op> {
+        let [a, b, c, d] = operands;
+        Some(match kind {
+            Kind::Get => Op::Get { keyspace: space(a, model)?, at: at(c, model), key: self.key(b) },
+            Kind::MultiGet => {
+                let more = if self.many.is_some() { usize::from(a % 16) } else { 0 };
+                let numbers = [b, c, d].into_iter().chain(std::iter::repeat_n(0, more));
+                let keys = numbers.map(|number| self.key(number)).collect();
+                Op::MultiGet { keyspace: space(a, model)?, keys }
+            }
+            Kind::Scan => Op::Scan { span: self.span(operands, model)?, direction: direction(d) },
+            Kind::Prefix => {
+                let keyspace = space(a, model).filter(|name| !model.is_reverse(name))?;
+                let mut prefix = self.key(b);
+                if self.many.is_some() {
+                    prefix.truncate(4);
+                }
+                Op::Prefix { keyspace, at: at(c, model), prefix, direction: direction(d) }
+            }
+            Kind::OpenCursor => {
+                let span = self.span(operands, model)?;
+                Op::OpenCursor { cursor: self.cursor(d), span }
+            }
+            Kind::Walk => {
+                let cursor = Some(self.cursor(a)).filter(|c| model.has_cursor(c))?;
+                let mut steps: Vec<Step> =
+                    [b, c, d].into_iter().flat_map(|number| self.steps(number)).collect();
+                if self.many.is_some() {
+                    steps.extend(long_walk(d));
+                }
+                Op::Walk { cursor, steps }
+            }
+            _ => Op::Refresh { cursor: Some(self.cursor(a)).filter(|c| model.has_cursor(c))? },
+        })
+    }
+
+    /// Returns the key of a number, or draws one of many.
+    fn key(&mut self, number: u8) -> Vec<u8> {
+        self.many.as_mut().map_or_else(|| key(number), Many::key)
+    }
+
+    fn cursor(&self, number: u8) -> String {
+        let cursors = if self.many.is_some() { 6 } else { NAMES };
+        format!("c{}", number % cursors)
+    }
+
+    fn span(&mut self, operands: [u8; 4], model: &Model) -> Option<Span> {
+        let [a, b, c, d] = operands;
+        let keyspace = space(a, model)?;
+        let (drawn, open) = match &mut self.many {
+            None => ((key(b), key(c)), 192),
+            Some(many) => (many.bounds(), 232),
+        };
+        let (from, to) = (Some(drawn.0).filter(|_| b < open), Some(drawn.1).filter(|_| c < open));
+        // Reversed bounds must read as empty; once in a while is enough.
+        let (from, to) = match (from, to) {
+            (Some(f), Some(t)) if (f > t) != model.is_reverse(&keyspace) && d >= 16 => {
+                (Some(t), Some(f))
+            }
+            bounds => bounds,
+        };
+        Some(Span { keyspace, at: at(d, model), from, to })
+    }
+
+    fn steps(&mut self, number: u8) -> Vec<Step> {
+        match number % 8 {
+            0 => vec![Step::First, Step::Next],
+            1 => vec![Step::Last, Step::Prev],
+            2 | 3 => vec![Step::Seek(self.key(number / 8)), Step::Next, Step::Next, Step::Prev],
+            4 => vec![Step::SeekBefore(self.key(number / 8)), Step::Prev, Step::Next],
+            5 => vec![Step::Next, Step::Prev, Step::Next],
+            6 => vec![Step::Prev, Step::Next, Step::Prev],
+            _ => vec![Step::Next, Step::Next],
+        }
     }
 
     /// Returns a value that no other write of the case has.
@@ -418,7 +525,8 @@ impl Composer {
         let [a, b, c, d] = operands;
         let keyspace = space(a, model)?;
         let operator = model.operator(&keyspace);
-        let key_b = key(b);
+        let key_b = self.key(b);
+        let bytes = self.many.as_mut().map_or(0, |many| many.rng.below(many.value_bytes_max));
         let change = match kind {
             Kind::PutLarge => {
                 let value = self.value(operator, 64 + usize::from(c) * 48);
@@ -426,9 +534,16 @@ impl Composer {
             }
             Kind::PutTtl => {
                 let ttl_ms = u64::from(c % 4) * CLOCK_STEP_MS + CLOCK_STEP_MS / 2;
-                Change::PutTtl { key: key_b, value: self.value(operator, 0), ttl_ms }
+                Change::PutTtl { key: key_b, value: self.value(operator, bytes as usize), ttl_ms }
             }
             Kind::Delete => Change::Delete { key: key_b },
+            Kind::SingleDelete if self.many.is_some() => {
+                let key = format!("~single-{}", b % SINGLES).into_bytes();
+                match model.may_single_delete(&keyspace, &key) {
+                    true => Change::SingleDelete { key },
+                    false => Change::Put { key, value: self.value(operator, 0) },
+                }
+            }
             Kind::SingleDelete => {
                 // The first key from this one on that a single delete may remove.
                 let at = usize::from(b);
@@ -452,13 +567,14 @@ impl Composer {
                 return Some(Write { keyspace, change });
             }
             Kind::DeleteRange => {
-                let (from, to) = (key(b), key(c));
+                let drawn = self.many.as_mut().map(Many::bounds);
+                let (from, to) = drawn.unwrap_or_else(|| (key(b), key(c)));
                 let ordered = (from <= to) != model.is_reverse(&keyspace);
                 // One in sixteen keeps its bounds reversed: an empty range.
                 let (from, to) = if ordered || d < 16 { (from, to) } else { (to, from) };
                 Change::DeleteRange { from, to }
             }
-            _ => Change::Put { key: key_b, value: self.value(operator, 0) },
+            _ => Change::Put { key: key_b, value: self.value(operator, bytes as usize) },
         };
         Some(Write { keyspace, change })
     }
@@ -476,7 +592,7 @@ impl Composer {
         ];
         let mut rng = Rng::new(u64::from(u32::from_le_bytes(operands)));
         let mut writes = Vec::new();
-        for _ in 0..operands[0] % 6 {
+        for _ in 0..operands[0] % if self.many.is_some() { 12 } else { 6 } {
             let raw = Raw::draw(&mut rng);
             let kind = KINDS[usize::from(raw.kind) % KINDS.len()];
             writes.extend(self.write(kind, raw.operands, model));
@@ -488,8 +604,8 @@ impl Composer {
     fn ingest(&mut self, operands: [u8; 4], model: &Model) -> Option<Op> {
         let keyspace = space(operands[0], model)?;
         let mut rng = Rng::new(u64::from(u32::from_le_bytes(operands)));
-        let mut keys: Vec<Vec<u8>> =
-            (0..1 + operands[1] % 12).map(|_| key(rng.next_u64() as u8)).collect();
+        let count = 1 + operands[1] % if self.many.is_some() { 40 } else { 12 };
+        let mut keys: Vec<Vec<u8>> = (0..count).map(|_| self.key(rng.next_u64() as u8)).collect();
         model.sort_keys(&keyspace, &mut keys);
         let operator = model.operator(&keyspace);
         let large = usize::from(operands[2]) * usize::from(operands[2] % 2) * 8;
@@ -582,13 +698,16 @@ pub fn random_key(rng: &mut Rng) -> Vec<u8> {
     key(rng.next_u64() as u8)
 }
 
-fn name(letter: char, number: u8) -> String {
-    format!("{letter}{}", number % 3)
+/// Names of snapshots, and of cursors where there are few keys.
+const NAMES: u8 = 3;
+
+fn snapshot(number: u8) -> String {
+    format!("s{}", number % NAMES)
 }
 
 /// Returns an open snapshot, half of the time.
 fn at(number: u8, model: &Model) -> Option<String> {
-    Some(name('s', number)).filter(|s| number >= 128 && model.has_snapshot(s))
+    Some(snapshot(number)).filter(|s| number >= 128 && model.has_snapshot(s))
 }
 
 fn direction(number: u8) -> Direction {
@@ -599,31 +718,13 @@ fn direction(number: u8) -> Direction {
     }
 }
 
-fn span(operands: [u8; 4], model: &Model) -> Option<Span> {
-    let [a, b, c, d] = operands;
-    let keyspace = space(a, model)?;
-    let bound = |number: u8, open: bool| (!open).then(|| key(number));
-    let (from, to) = (bound(b, b >= 192), bound(c, c >= 192));
-    // Reversed bounds must read as empty; once in a while is enough.
-    let (from, to) = match (from, to) {
-        (Some(f), Some(t)) if (f > t) != model.is_reverse(&keyspace) && d >= 16 => {
-            (Some(t), Some(f))
-        }
-        bounds => bounds,
-    };
-    Some(Span { keyspace, at: at(d, model), from, to })
-}
-
-fn steps(number: u8) -> Vec<Step> {
-    match number % 8 {
-        0 => vec![Step::First, Step::Next],
-        1 => vec![Step::Last, Step::Prev],
-        2 | 3 => vec![Step::Seek(key(number / 8)), Step::Next, Step::Next, Step::Prev],
-        4 => vec![Step::SeekBefore(key(number / 8)), Step::Prev, Step::Next],
-        5 => vec![Step::Next, Step::Prev, Step::Next],
-        6 => vec![Step::Prev, Step::Next, Step::Prev],
-        _ => vec![Step::Next, Step::Next],
-    }
+/// Returns up to 24 steps in one direction, or mostly in one.
+fn long_walk(number: u8) -> impl Iterator<Item = Step> {
+    let (forward, turns) = (number.is_multiple_of(2), number.is_multiple_of(5));
+    (0..number % 25).map(move |i| match forward != (turns && i % 3 == 2) {
+        true => Step::Next,
+        false => Step::Prev,
+    })
 }
 
 #[cfg(test)]
