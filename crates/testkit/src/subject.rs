@@ -14,7 +14,7 @@ use windrow::{
     Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, Options, ReadOptions, Slice,
     Snapshot, Transaction, WriteSync,
 };
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result};
+use windrow_base::{Error, ErrorKind, Result};
 
 /// A database under test.
 pub struct Database {
@@ -29,52 +29,6 @@ pub struct Database {
     last_error: Option<Error>,
     /// Last, so that a temporary directory is removed after the database in it is dropped.
     world: World,
-}
-
-/// A keyspace as batches name it. The default one is the database itself, so that both spellings of
-/// the API are used.
-enum Place<'a> {
-    Default(&'a Db),
-    Named(&'a Keyspace),
-}
-
-impl Place<'_> {
-    fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
-        match self {
-            Place::Default(db) => db.get(key),
-            Place::Named(keyspace) => keyspace.get(key),
-        }
-    }
-}
-
-impl InKeyspace for Place<'_> {
-    fn keyspace_id(&self) -> KeyspaceId {
-        match self {
-            Place::Default(db) => db.keyspace_id(),
-            Place::Named(keyspace) => keyspace.keyspace_id(),
-        }
-    }
-
-    fn now_ms(&self) -> u64 {
-        match self {
-            Place::Default(db) => db.now_ms(),
-            Place::Named(keyspace) => keyspace.now_ms(),
-        }
-    }
-
-    fn database_id(&self) -> u64 {
-        match self {
-            Place::Default(db) => db.database_id(),
-            Place::Named(keyspace) => keyspace.database_id(),
-        }
-    }
-
-    fn default_ttl(&self) -> Option<Duration> {
-        match self {
-            Place::Default(db) => db.default_ttl(),
-            Place::Named(keyspace) => keyspace.default_ttl(),
-        }
-    }
 }
 
 /// Adds a change to a batch.
@@ -215,51 +169,30 @@ impl Database {
         Ok(Answer::Done)
     }
 
-    fn place(&self, keyspace: &str) -> Option<Place<'_>> {
-        if keyspace == DEFAULT {
-            return Some(Place::Default(self.db()));
-        }
-        self.keyspaces.get(keyspace).map(Place::Named)
-    }
-
     fn write(&self, write: &Write, sync: bool) -> Result<Answer> {
         if sync {
             return self.batch(std::slice::from_ref(write), sync);
         }
-        let Some(place) = self.place(&write.keyspace) else { return Ok(Answer::Missing) };
-        match (&place, &write.change) {
-            (Place::Default(db), Change::Put { key, value }) => db.put(key, value),
-            (Place::Named(ks), Change::Put { key, value }) => ks.put(key, value),
-            (Place::Default(db), Change::PutTtl { key, value, ttl_ms }) => {
-                db.put_with_ttl(key, value, Duration::from_millis(*ttl_ms))
+        let Some(space) = self.keyspaces.get(&write.keyspace) else { return Ok(Answer::Missing) };
+        match &write.change {
+            Change::Put { key, value } => space.put(key, value),
+            Change::PutTtl { key, value, ttl_ms } => {
+                space.put_with_ttl(key, value, Duration::from_millis(*ttl_ms))
             }
-            (Place::Named(ks), Change::PutTtl { key, value, ttl_ms }) => {
-                ks.put_with_ttl(key, value, Duration::from_millis(*ttl_ms))
+            Change::Delete { key } => space.delete(key),
+            Change::SingleDelete { key } => space.single_delete(key),
+            Change::Merge { key, operand } => space.merge(key, operand),
+            Change::MergeTtl { key, operand, ttl_ms } => {
+                space.merge_with_ttl(key, operand, Duration::from_millis(*ttl_ms))
             }
-            (Place::Default(db), Change::Delete { key }) => db.delete(key),
-            (Place::Named(ks), Change::Delete { key }) => ks.delete(key),
-            (Place::Default(db), Change::SingleDelete { key }) => db.single_delete(key),
-            (Place::Named(ks), Change::SingleDelete { key }) => ks.single_delete(key),
-            (Place::Default(db), Change::Merge { key, operand }) => db.merge(key, operand),
-            (Place::Named(ks), Change::Merge { key, operand }) => ks.merge(key, operand),
-            (Place::Default(db), Change::MergeTtl { key, operand, ttl_ms }) => {
-                db.merge_with_ttl(key, operand, Duration::from_millis(*ttl_ms))
-            }
-            (Place::Named(ks), Change::MergeTtl { key, operand, ttl_ms }) => {
-                ks.merge_with_ttl(key, operand, Duration::from_millis(*ttl_ms))
-            }
-            (Place::Default(db), Change::DeleteRange { from, to }) => db.delete_range(from, to),
-            (Place::Named(ks), Change::DeleteRange { from, to }) => ks.delete_range(from, to),
+            Change::DeleteRange { from, to } => space.delete_range(from, to),
         }?;
         Ok(Answer::Done)
     }
 
     fn ingest(&self, keyspace: &str, pairs: &[Pair]) -> Result<Answer> {
-        let mut ingest = match self.place(keyspace) {
-            None => return Ok(Answer::Missing),
-            Some(Place::Default(db)) => db.ingest()?,
-            Some(Place::Named(ks)) => ks.ingest()?,
-        };
+        let Some(space) = self.keyspaces.get(keyspace) else { return Ok(Answer::Missing) };
+        let mut ingest = space.ingest()?;
         pairs.iter().try_for_each(|(key, value)| ingest.put(key, value))?;
         let done = ingest.finish()?;
         assert_eq!(done.entries, pairs.len() as u64, "an ingestion has added others than it took");
@@ -270,8 +203,10 @@ impl Database {
     fn batch(&self, writes: &[Write], sync: bool) -> Result<Answer> {
         let mut placed = Vec::with_capacity(writes.len());
         for write in writes {
-            let Some(place) = self.place(&write.keyspace) else { return Ok(Answer::Missing) };
-            placed.push((place, &write.change));
+            let Some(space) = self.keyspaces.get(&write.keyspace) else {
+                return Ok(Answer::Missing);
+            };
+            placed.push((space, &write.change));
         }
         let sync = if sync { WriteSync::Yes } else { WriteSync::No };
         // A transaction has no single delete, and commits without writes even where writing is off.
@@ -281,7 +216,7 @@ impl Database {
             return self.transaction(&placed, sync);
         }
         let mut batch = Batch::new();
-        placed.iter().for_each(|(place, change)| push(&mut batch, place, change));
+        placed.iter().for_each(|(space, change)| push(&mut batch, *space, change));
         self.db().write(batch, sync)?;
         Ok(Answer::Done)
     }
@@ -292,26 +227,26 @@ impl Database {
     ///
     /// # Panics
     /// If the two views differ.
-    fn transaction(&self, changes: &[(Place<'_>, &Change)], sync: WriteSync) -> Result<Answer> {
+    fn transaction(&self, changes: &[(&Keyspace, &Change)], sync: WriteSync) -> Result<Answer> {
         let mut tx = self.db().transaction()?;
         let begin_ms = self.db().now_ms();
         let mut seen = Vec::new();
-        for (place, change) in changes {
+        for (space, change) in changes {
             let key = key_of(change);
             // A read that fails ends nothing: the write may succeed.
-            let _ = tx.get(place, key);
+            let _ = tx.get(*space, key);
             let savepoint = tx.savepoint();
-            let _ = tx.put(place, key, "forgotten");
+            let _ = tx.put(*space, key, "forgotten");
             tx.rollback_to(&savepoint)?;
-            apply(&mut tx, place, change)?;
+            apply(&mut tx, *space, change)?;
         }
-        for (place, change) in changes {
+        for (space, change) in changes {
             let key = key_of(change);
-            seen.push((place, key, tx.get(place, key)));
+            seen.push((space, key, tx.get(*space, key)));
         }
         tx.commit_with(sync)?;
-        for (place, key, before) in seen {
-            let after = place.get(key);
+        for (space, key, before) in seen {
+            let after = space.get(key);
             let is_one_moment = self.db().now_ms() == begin_ms;
             if let (Ok(before), Ok(after), true) = (before, after, is_one_moment) {
                 assert_eq!(before, after, "a transaction saw another value of {key:02x?}");
@@ -337,24 +272,21 @@ impl Database {
         let Some((ks, snapshot)) = self.read_place(keyspace, at) else {
             return Ok(Answer::Missing);
         };
-        let value = match (snapshot, keyspace == DEFAULT) {
-            (None, true) => self.db().get(key)?,
-            (None, false) => ks.get(key)?,
-            (Some(snapshot), true) => snapshot.get(key)?,
-            (Some(snapshot), false) => ks.get_at(snapshot, key)?,
+        let value = match snapshot {
+            None => ks.get(key)?,
+            Some(snapshot) if keyspace == DEFAULT => snapshot.get(key)?,
+            Some(snapshot) => ks.get_at(snapshot, key)?,
         };
         Ok(Answer::Value(value.map(|v| v.to_vec())))
     }
 
     fn multi_get(&self, keyspace: &str, keys: &[Vec<u8>]) -> Result<Answer> {
         let Some((ks, _)) = self.read_place(keyspace, None) else { return Ok(Answer::Missing) };
-        let values =
-            if keyspace == DEFAULT { self.db().multi_get(keys) } else { ks.multi_get(keys) };
         let plain = |v: Result<Option<Slice>>| match v {
             Ok(value) => Ok(value.map(|v| v.to_vec())),
             Err(error) => Err(error.kind()),
         };
-        Ok(Answer::Values(values.into_iter().map(plain).collect()))
+        Ok(Answer::Values(ks.multi_get(keys).into_iter().map(plain).collect()))
     }
 
     fn scan(&self, span: &Span, direction: Direction) -> Result<Answer> {
@@ -364,11 +296,10 @@ impl Database {
         let lower = span.from.clone().map_or(Bound::Unbounded, Bound::Included);
         let upper = span.to.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let bounds = (lower, upper);
-        let iter = match (snapshot, span.keyspace == DEFAULT) {
-            (None, true) => self.db().range(bounds),
-            (None, false) => ks.range(bounds),
-            (Some(snapshot), true) => snapshot.range(bounds),
-            (Some(snapshot), false) => ks.range_at(snapshot, bounds),
+        let iter = match snapshot {
+            None => ks.range(bounds),
+            Some(snapshot) if span.keyspace == DEFAULT => snapshot.range(bounds),
+            Some(snapshot) => ks.range_at(snapshot, bounds),
         };
         Ok(collect(iter, direction))
     }
@@ -383,11 +314,10 @@ impl Database {
         let Some((ks, snapshot)) = self.read_place(keyspace, at) else {
             return Ok(Answer::Missing);
         };
-        let iter = match (snapshot, keyspace == DEFAULT) {
-            (None, true) => self.db().prefix(prefix),
-            (None, false) => ks.prefix(prefix),
-            (Some(snapshot), true) => snapshot.prefix(prefix),
-            (Some(snapshot), false) => ks.prefix_at(snapshot, prefix),
+        let iter = match snapshot {
+            None => ks.prefix(prefix),
+            Some(snapshot) if keyspace == DEFAULT => snapshot.prefix(prefix),
+            Some(snapshot) => ks.prefix_at(snapshot, prefix),
         };
         Ok(collect(iter, direction))
     }
