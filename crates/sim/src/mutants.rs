@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use windrow_base::mutants::{self, Mutant, MutantRow};
 use windrow_testkit::sweep;
-use windrow_testkit::variant::{VARIANTS, Variant};
+use windrow_testkit::variant::Variant;
 
 /// A prime: steps of it visit a plan's damages evenly, and each of them once.
 const STRIDE: u64 = 1_000_003;
@@ -182,10 +182,6 @@ fn run(cases: u64, case: impl Fn(u64) -> Result<(), String> + Sync) -> Result<()
     sweep::run(0..cases, case, |(), ()| ()).map(drop)
 }
 
-fn variant(name: &str) -> &'static Variant {
-    VARIANTS.iter().find(|variant| variant.name == name).expect("a variant of this name")
-}
-
 /// Makes the databases that are damaged.
 fn specimens() -> Result<Vec<Specimen>, Failure> {
     let closed = [("small", CLOSED)]
@@ -193,7 +189,7 @@ fn specimens() -> Result<Vec<Specimen>, Failure> {
         .chain(["partitioned index", "tiny blocks"].map(|variant| (variant, CLOSED.enlarged())));
     let scripts: Vec<(&str, Script)> =
         closed.chain(CRASHES.iter().map(|script| ("small", *script))).collect();
-    let make = |(name, script): &(&str, Script)| Specimen::new(variant(name), script);
+    let make = |(name, script): &(&str, Script)| Specimen::new(Variant::named(name), script);
     scripts.iter().map(make).collect::<Result<_, _>>().map_err(|why| (0, why))
 }
 

@@ -19,7 +19,7 @@ use windrow_sim::rot::{CLOSED, CRASHES, Script, Specimen};
 use windrow_testkit::op::Pair;
 use windrow_testkit::subject::dump;
 use windrow_testkit::text;
-use windrow_testkit::variant::{VARIANTS, Variant};
+use windrow_testkit::variant::Variant;
 use windrow_testkit::world::DIR;
 
 /// The file of a golden directory's expected contents: a clock, and keyspaces with their pairs.
@@ -27,10 +27,6 @@ const CONTENTS: &str = "contents.txt";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
-}
-
-fn variant(name: &str) -> &'static Variant {
-    VARIANTS.iter().find(|v| v.name == name).expect("a variant")
 }
 
 fn contents_text(now_ms: u64, contents: &[(String, Vec<Pair>)]) -> String {
@@ -48,9 +44,9 @@ fn contents_text(now_ms: u64, contents: &[(String, Vec<Pair>)]) -> String {
 /// other kind of table, and a crashed one.
 fn present() -> Vec<(String, &'static Variant, Script)> {
     let presets = PRESETS.iter().map(|(name, _)| *name);
-    let closed = presets.chain(["lz4"]).map(|name| (name.to_owned(), variant(name), CLOSED));
-    let large = ("partitioned".to_owned(), variant("partitioned index"), CLOSED.enlarged());
-    let crashed = ("crashed".to_owned(), variant("small"), CRASHES[0]);
+    let closed = presets.chain(["lz4"]).map(|name| (name.to_owned(), Variant::named(name), CLOSED));
+    let large = ("partitioned".to_owned(), Variant::named("partitioned index"), CLOSED.enlarged());
+    let crashed = ("crashed".to_owned(), Variant::named("small"), CRASHES[0]);
     closed.chain([large, crashed]).collect()
 }
 
@@ -112,7 +108,7 @@ fn copy(files: &[(String, Vec<u8>)]) -> (Handles, String) {
 }
 
 fn options(handles: &Handles, read_only: bool) -> Options {
-    let mut options = variant("small").options().expect("valid options");
+    let mut options = Variant::named("small").options().expect("valid options");
     options.components.env = Some(handles.env());
     options.create_if_missing = false;
     options.read_only = read_only;

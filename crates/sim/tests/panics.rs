@@ -9,7 +9,7 @@ use windrow::{CompactionFilter, Db, ErrorKind, FilterDecision, Options, WriteSyn
 use windrow_env::jobs::Urgency;
 use windrow_env::testing::{Fault, FaultKind, Handles, ManualClock, Ops, When, env};
 use windrow_env::{Clock, Env};
-use windrow_testkit::variant::VARIANTS;
+use windrow_testkit::variant::Variant;
 use windrow_testkit::world::DIR;
 
 /// Rounds of writing within which a merge and a removal must happen.
@@ -62,8 +62,7 @@ struct Scenario {
 }
 
 fn options(env: Env) -> Options {
-    let variant = VARIANTS.iter().find(|v| v.name == "shallow level 0").expect("a variant");
-    let mut options = variant.options().expect("options");
+    let mut options = Variant::named("shallow level 0").options().expect("options");
     options.settings.set("wal_sync_interval_ms", "10").expect("a setting");
     options.components.env = Some(env);
     options

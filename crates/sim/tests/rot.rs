@@ -7,7 +7,7 @@ use windrow_sim::rot::{
     self, CLOSED, CRASHES, Case, Damage, Density, Outcome, Plan, Repaired, Script, Specimen,
 };
 use windrow_testkit::sweep;
-use windrow_testkit::variant::{VARIANTS, Variant};
+use windrow_testkit::variant::Variant;
 
 /// One pair of sectors in this number changes places.
 const PAIRS_STEP: u64 = 101;
@@ -21,12 +21,8 @@ fn thinned(step: u64) -> u64 {
     }
 }
 
-fn variant(name: &str) -> &'static Variant {
-    VARIANTS.iter().find(|v| v.name == name).expect("a variant")
-}
-
 fn specimen(name: &str, script: &Script) -> Specimen {
-    Specimen::new(variant(name), script)
+    Specimen::new(Variant::named(name), script)
         .unwrap_or_else(|why| panic!("{name}, {}: {why}", script.name))
 }
 

@@ -157,6 +157,15 @@ impl Variant {
         options_of(self.settings.iter().copied())
     }
 
+    /// Returns the variant of a name.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn named(name: &str) -> &'static Variant {
+        let found = VARIANTS.iter().find(|variant| variant.name == name);
+        found.unwrap_or_else(|| panic!("there is no variant {name}"))
+    }
+
     /// Returns the variants that run in memory on the stepper.
     pub fn simulated() -> impl Iterator<Item = &'static Variant> {
         VARIANTS.iter().filter(|v| v.ground == Ground::Simulated)

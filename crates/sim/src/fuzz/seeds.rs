@@ -16,7 +16,7 @@ use windrow_format::table::{BlockHandle, Expect, FOOTER_BYTES, IndexIter, Locate
 use windrow_testkit::op::Subject;
 use windrow_testkit::subject::Database;
 use windrow_testkit::text;
-use windrow_testkit::variant::{POLICIES, VARIANTS, Variant};
+use windrow_testkit::variant::{POLICIES, Variant};
 use windrow_testkit::world::{DIR, World};
 
 /// An input: its target, its name, and its bytes.
@@ -54,10 +54,6 @@ const LONG_KEYS: u64 = 24;
 const NAMES: [&str; 6] =
     ["small", "lz4", "partitioned index", "windrow", "l2sm", "shallow level 0"];
 
-fn variant(name: &str) -> Result<&'static Variant, String> {
-    VARIANTS.iter().find(|v| v.name == name).ok_or_else(|| format!("no variant {name}"))
-}
-
 /// Makes the seeds of every target.
 ///
 /// # Errors
@@ -65,7 +61,7 @@ fn variant(name: &str) -> Result<&'static Variant, String> {
 pub fn all() -> Result<Vec<Seed>, String> {
     let mut seeds = Vec::new();
     for (i, name) in NAMES.into_iter().enumerate() {
-        let variant = variant(name)?;
+        let variant = Variant::named(name);
         let slug = name.replace(' ', "-");
         for closed in [true, false] {
             let state = if closed { "closed" } else { "killed" };
@@ -80,10 +76,10 @@ pub fn all() -> Result<Vec<Seed>, String> {
     // Never flushed: a log with every kind of operation.
     let unflushed: Vec<&str> =
         CONTENTS.lines().filter(|line| !matches!(*line, "flush" | "compact")).collect();
-    let archive = directory(variant("small")?, &unflushed.join("\n"), false, 0)?;
+    let archive = directory(Variant::named("small"), &unflushed.join("\n"), false, 0)?;
     files(&archive, "seed-unflushed", false, &mut seeds)?;
     seeds.push(("directory", "seed-unflushed".to_owned(), archive.to_bytes()));
-    let archive = directory(variant("small")?, CONTENTS, true, 0)?;
+    let archive = directory(Variant::named("small"), CONTENTS, true, 0)?;
     let archive = Archive { flags: CREATE | REPAIR, ..archive };
     let found = extremes::found(&archive).map_err(|e| e.to_string())?;
     seeds.extend(found.into_iter().map(|(name, bytes)| ("directory", name.to_owned(), bytes)));

@@ -15,7 +15,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::names;
 use windrow_format::table::{Expect, Table};
-use windrow_testkit::variant::VARIANTS;
+use windrow_testkit::variant::Variant;
 use windrow_testkit::world::DIR;
 
 /// Option sets that cut flushes into level-0 partitions, or merge within level 0.
@@ -28,8 +28,7 @@ const STEP: u64 = 5;
 
 /// Returns the options of a variant whose default keyspace adds.
 fn adding(handles: &Handles, variant: &str) -> Options {
-    let variant = VARIANTS.iter().find(|v| v.name == variant).expect("a variant");
-    let mut options = variant.options().expect("a valid variant");
+    let mut options = Variant::named(variant).options().expect("a valid variant");
     options.components.env = Some(handles.env());
     options.default_keyspace.merge_operator = Some("add".to_owned());
     options
