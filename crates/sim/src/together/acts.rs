@@ -4,13 +4,13 @@
 //! Owns: the acts, and the assertions that each can make by itself. Never does: end a database,
 //! except in the act that closes it.
 
-use super::ledger::{Counts, Ledger, first_key};
 use super::stage::{Ground, Stage, queued, shown};
 use std::path::Path;
 use windrow::backup::{BackedUp, BackupDirectory, BackupOptions};
 use windrow::changes::{Change, ChangeOptions, OldValue, Operation};
 use windrow::{Batch, Conditions, Keyspace, TransactionOptions, WriteSync};
 use windrow_base::{ErrorKind, Result};
+use windrow_testkit::ledger::{Counts, Ledger, first_key};
 
 /// An act.
 #[derive(Clone, Copy)]
@@ -79,14 +79,11 @@ impl Stage {
 fn write(stage: &Stage, author: usize) -> Result<()> {
     let attempt = stage.ledger.begin(author);
     let mut batch = Batch::new();
-    let deletes = stage.ground.draw(4) == 0;
-    for space in &stage.spaces {
+    if stage.ground.draw(4) == 0 {
         let (from, to) = attempt.range();
-        if deletes {
-            batch.delete_range(space, from, to);
-        }
-        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
+        stage.spaces.iter().for_each(|space| batch.delete_range(space, &from, &to));
     }
+    attempt.push(&mut batch, &stage.spaces);
     let sync = stage.draw_sync();
     stage.db.write(batch, sync)?;
     stage.ledger.end(&attempt, sync.is_yes());
@@ -119,13 +116,13 @@ fn condition(stage: &Stage, author: usize) -> Result<()> {
     let attempt = stage.ledger.begin(author);
     let (mut batch, mut conditions) = (Batch::new(), Conditions::new());
     for space in &stage.spaces {
-        let key = attempt.first_key();
+        let key = first_key(author);
         conditions = match space.get(&key)? {
             Some(value) => conditions.equal(space, &key, &*value),
             None => conditions.absent(space, &key),
         };
-        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
     }
+    attempt.push(&mut batch, &stage.spaces);
     let sync = stage.draw_sync();
     let written = stage.db.write_if(batch, &conditions, sync)?;
     assert!(written.is_some(), "somebody else has written the keys of author {author}");
@@ -139,9 +136,7 @@ fn merge(stage: &Stage, author: usize) -> Result<()> {
     let before = stage.ledger.number(before.as_deref());
     let attempt = stage.ledger.begin(author);
     let mut batch = Batch::new();
-    for space in &stage.spaces {
-        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
-    }
+    attempt.push(&mut batch, &stage.spaces);
     batch.merge(&stage.sums, [author as u8], (attempt.number() - before).to_le_bytes());
     let sync = stage.draw_sync();
     stage.db.write(batch, sync)?;
@@ -153,9 +148,7 @@ fn merge(stage: &Stage, author: usize) -> Result<()> {
 fn pop(stage: &Stage, author: usize) -> Result<()> {
     let attempt = stage.ledger.begin(author);
     let mut batch = Batch::new();
-    for space in &stage.spaces {
-        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
-    }
+    attempt.push(&mut batch, &stage.spaces);
     let mut key = attempt.number().to_be_bytes().to_vec();
     key.push(author as u8);
     batch.put(&stage.queue, key, "");
@@ -176,7 +169,7 @@ fn pop(stage: &Stage, author: usize) -> Result<()> {
 
 /// Ingests into one keyspace always: the other one's keys would be older.
 fn ingest(stage: &Stage, author: usize) -> Result<()> {
-    let attempt = stage.ledger.begin(author);
+    let attempt = stage.ledger.begin_in_one(author);
     let mut ingest = stage.spaces[author % 2].ingest()?;
     attempt.pairs().try_for_each(|(key, value)| ingest.put(key, value))?;
     if stage.ground.draw(8) == 0 {

@@ -10,7 +10,6 @@
 //! Owns: nothing. Never does: know the machine that acts run on ([`Ground`]).
 
 mod acts;
-pub mod ledger;
 pub mod processes;
 mod stage;
 pub mod threads;

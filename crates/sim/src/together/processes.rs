@@ -10,7 +10,6 @@
 )]
 
 use super::acts::{ACTS, Kind, backed_up};
-use super::ledger::{Counts, Ledger, within};
 use super::stage::{Excuses, Ground, Stage, judge, shown, verify_backups};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -23,6 +22,7 @@ use windrow::{Db, Follower, Options};
 use windrow_base::Result;
 use windrow_env::Env;
 use windrow_env::testing::Rng;
+use windrow_testkit::ledger::{Counts, Ledger, within};
 use windrow_testkit::variant::POLICIES;
 
 /// Bytes of a value.

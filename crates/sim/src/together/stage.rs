@@ -4,13 +4,13 @@
 //! Owns: the possible results of an act, and the rules for every state that is shown. Never does:
 //! an act.
 
-use super::ledger::{Counts, Ledger, within};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow::backup::{BackupDirectory, BackupVerifier};
 use windrow::{Db, ErrorKind, Follower, Keyspace, KeyspaceOptions, Snapshot};
 use windrow_base::{Error, Result};
 use windrow_env::Env;
+use windrow_testkit::ledger::{Counts, Ledger, within};
 
 /// The machine that a stage is on.
 pub trait Ground: Send + Sync {

@@ -14,7 +14,6 @@
 )]
 
 use super::acts::{ACTS, Act, Kind};
-use super::ledger::{Counts, Ledger};
 use super::stage::{Excuses, Ground, Stage, judge, resume_for_good, shown, verify_backups};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -25,6 +24,7 @@ use windrow::{Db, Follower, Options};
 use windrow_base::Result;
 use windrow_env::Env;
 use windrow_env::testing::{CrashFs, Fault, FaultKind, Ops, Rng, SeededRandom, When};
+use windrow_testkit::ledger::{Counts, Ledger};
 use windrow_testkit::variant::VARIANTS;
 
 const DIR: &str = "/together/db";

@@ -17,10 +17,10 @@ use std::sync::Arc;
 use windrow::{Db, Follower, Result};
 use windrow_env::Env;
 use windrow_env::testing::{CrashFs, Fault, FaultId, FaultKind, Ops, When};
-use windrow_sim::together::ledger::{Counts, Ledger};
 use windrow_sim::together::{
     ACTS, Act, Excuses, Ground, Kind, Stage, judge, resume_for_good, shown, verify_backups,
 };
+use windrow_testkit::ledger::{Counts, Ledger};
 
 /// Schedules of each pair in a usual run.
 const SCHEDULES: u64 = 50;

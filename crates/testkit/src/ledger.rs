@@ -2,14 +2,14 @@
 //! possible after them.
 //!
 //! Each author numbers its writes, and sets keys of its own to that number, together with the
-//! number of every other author that was acknowledged when it began. So a state shows a number for
-//! each author. It is possible only if each write is whole (P3, P27), and if it contains all writes
-//! that came before those that it shows (P2, P26): a prefix of the order of commits, keyspaces
-//! together.
+//! number of every other author that was acknowledged when it began, and the number of keyspaces
+//! that it goes to. So a state shows a number for each author. It is possible only if each write is
+//! whole (P3, P27), and if it contains all writes that came before those that it shows (P2, P26): a
+//! prefix of the order of commits, keyspaces together.
 //!
 //! Owns: the numbers, in memory, or in a file that several processes read and that outlives them.
 //! Its own atomics are the standard library's, since the bookkeeping of a test is no place for
-//! shuttle to switch threads. Never does: write to a database.
+//! shuttle to switch threads. Never does: open or close a database.
 
 #![allow(clippy::disallowed_types, reason = "the ledger is a file of the real system")]
 
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use windrow::{Keyspace, Snapshot};
+use windrow::{Batch, Db, Keyspace, Snapshot, WriteSync};
 use windrow_base::Result;
 
 /// The number of keys that each write sets, in each keyspace that it goes to.
@@ -50,8 +50,18 @@ pub struct Ledger {
 pub struct Attempt {
     author: usize,
     number: u64,
+    /// The number of keyspaces that it goes to.
+    spaces: usize,
     known: Counts,
     value_bytes: usize,
+}
+
+/// What each value of a write says about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Written {
+    number: u64,
+    spaces: usize,
+    known: Counts,
 }
 
 impl Ledger {
@@ -104,12 +114,17 @@ impl Ledger {
         (0..self.authors).map(|author| self.get(of, author)).collect()
     }
 
-    /// Begins the next write of an author.
+    /// Begins the next write of an author, to both keyspaces.
     pub fn begin(&self, author: usize) -> Attempt {
+        Attempt { spaces: 2, ..self.begin_in_one(author) }
+    }
+
+    /// Begins the next write of an author, to one keyspace.
+    pub fn begin_in_one(&self, author: usize) -> Attempt {
         let known = self.acknowledged();
         let number = self.get(Of::Attempted, author) + 1;
         self.raise(Of::Attempted, author, number);
-        Attempt { author, number, known, value_bytes: self.value_bytes }
+        Attempt { author, number, spaces: 1, known, value_bytes: self.value_bytes }
     }
 
     /// Records that a write was acknowledged.
@@ -122,6 +137,39 @@ impl Ledger {
             });
             self.raise(Of::Durable, *author, *number);
         }
+    }
+
+    /// Writes an author's next batch to both keyspaces.
+    ///
+    /// # Errors
+    /// The database's error.
+    pub fn write(
+        &self,
+        db: &Db,
+        spaces: &[Keyspace; 2],
+        author: usize,
+        sync: WriteSync,
+    ) -> Result<()> {
+        let (attempt, mut batch) = (self.begin(author), Batch::new());
+        attempt.push(&mut batch, spaces);
+        db.write(batch, sync)?;
+        self.end(&attempt, sync.is_yes());
+        Ok(())
+    }
+
+    /// Reads an author's last write without a snapshot: its thread sees it at once.
+    ///
+    /// # Errors
+    /// The database's error.
+    ///
+    /// # Panics
+    /// If another one is there.
+    pub fn read_own(&self, spaces: &[Keyspace], author: usize) -> Result<()> {
+        for space in spaces {
+            let got = self.number(space.get(first_key(author))?.as_deref());
+            assert_eq!(got, self.get(Of::Acknowledged, author), "one's own write");
+        }
+        Ok(())
     }
 
     /// Continues after a power loss from the writes that are left.
@@ -159,15 +207,16 @@ impl Ledger {
         let seen = (0..self.authors)
             .map(|author| self.observe_author(author, spaces, snapshot))
             .collect::<Result<Vec<_>>>()?;
+        let counts: Counts =
+            seen.iter().map(|write| write.as_ref().map_or(0, |write| write.number)).collect();
         for (author, write) in seen.iter().enumerate() {
-            let has = |(other, known): (usize, &u64)| *known <= seen[other][0];
+            let known = write.iter().flat_map(|write| &write.known);
             assert!(
-                write[1..].iter().enumerate().all(has),
-                "write {} of author {author} is there, and not what was there before it: {seen:?}",
-                write[0]
+                known.zip(&counts).all(|(known, count)| known <= count),
+                "{write:?} of author {author} is there, and not what was there before it: {counts:?}"
             );
         }
-        Ok(seen.into_iter().map(|write| write[0]).collect())
+        Ok(counts)
     }
 
     fn observe_author(
@@ -175,7 +224,7 @@ impl Ledger {
         author: usize,
         spaces: &[Keyspace],
         snapshot: &Snapshot,
-    ) -> Result<Vec<u64>> {
+    ) -> Result<Option<Written>> {
         let mut writes = Vec::new();
         for space in spaces {
             let got = space.get_at(snapshot, key(author, 0))?.map(|value| self.parse(&value));
@@ -191,18 +240,23 @@ impl Ledger {
             }
             writes.extend(got);
         }
-        // An author that writes to one keyspace alone always does.
         assert!(writes.windows(2).all(|pair| pair[0] == pair[1]), "author {author}: {writes:?}");
-        Ok(writes.into_iter().next().unwrap_or_else(|| vec![0; 1 + self.authors]))
+        let spaces = writes.len();
+        let write = writes.into_iter().next();
+        let whole = write.as_ref().is_none_or(|write| write.spaces == spaces);
+        assert!(whole, "author {author}: {write:?} is there in {spaces} keyspaces");
+        Ok(write)
     }
 
-    /// Returns the number of a write, and the numbers that it knew.
-    fn parse(&self, value: &[u8]) -> Vec<u64> {
+    fn parse(&self, value: &[u8]) -> Written {
         assert_eq!(value.len(), self.value_bytes, "a value that nobody wrote");
         let text = std::str::from_utf8(value).expect("a value that nobody wrote");
-        let numbers: Vec<u64> = text.split(' ').map_while(|word| word.parse().ok()).collect();
-        assert_eq!(numbers.len(), 1 + self.authors, "a value that nobody wrote");
-        numbers
+        let mut numbers = text.split(' ').map_while(|word| word.parse::<u64>().ok());
+        let head = numbers.next().zip(numbers.next());
+        let ((number, spaces), known) = (head.expect("a value that nobody wrote"), numbers);
+        let known: Counts = known.collect();
+        assert_eq!(known.len(), self.authors, "a value that nobody wrote");
+        Written { number, spaces: spaces as usize, known }
     }
 
     /// Returns the author of a key of a write; `None` for any other key.
@@ -212,7 +266,7 @@ impl Ledger {
 
     /// Returns the number of the write that an author's value belongs to; 0 if there is no value.
     pub fn number(&self, value: Option<&[u8]>) -> u64 {
-        value.map_or(0, |value| self.parse(value)[0])
+        value.map_or(0, |value| self.parse(value).number)
     }
 }
 
@@ -224,7 +278,7 @@ impl Attempt {
 
     /// Returns the pairs that it writes, in the order of keys.
     pub fn pairs(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
-        let mut text = format!("{} ", self.number);
+        let mut text = format!("{} {} ", self.number, self.spaces);
         self.known.iter().for_each(|known| write!(text, "{known} ").expect("a string"));
         let mut value = text.into_bytes();
         assert!(value.len() <= self.value_bytes, "values are too short for {:?}", self.known);
@@ -232,9 +286,11 @@ impl Attempt {
         (0..KEYS).map(move |n| (key(self.author, n), value.clone()))
     }
 
-    /// Returns the first of its keys.
-    pub fn first_key(&self) -> String {
-        first_key(self.author)
+    /// Adds its pairs for each of these keyspaces to a batch.
+    pub fn push(&self, batch: &mut Batch, spaces: &[Keyspace]) {
+        for space in spaces {
+            self.pairs().for_each(|(key, value)| batch.put(space, key, value));
+        }
     }
 
     /// Returns the range of the author's keys, which has no others.
