@@ -1,39 +1,41 @@
 //! Closing and dropping a database with everything else under way (P14): no hang, nothing
 //! acknowledged lost, and the directory is free when the call has returned.
 
-use crate::history::{History, WRITERS, observe, within};
-use crate::machine::{self, DIR, Machine, draw, spaces, unless_closed};
+use crate::machine::{DIR, Machine, WRITERS, draw, ledger, observe, spaces, unless_closed};
 use crate::runner::check;
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
 use windrow::{Db, ErrorKind, Keyspace, Result, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Ops, When};
+use windrow_testkit::ledger::{Ledger, within};
 
 /// More than any schedule lets a writer write before the close.
 const BATCHES: u64 = 8;
 
 /// Starts writers, and one thread for each other use of a database; each goes on until it is told
 /// that the database is closed.
-fn everything(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<JoinHandle<()>> {
+fn everything(db: &Db, spaces: &[Keyspace; 2], ledger: &Arc<Ledger>) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     for writer in 0..WRITERS {
-        let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+        let (db, spaces, ledger) = (db.clone(), spaces.clone(), ledger.clone());
         threads.push(thread::spawn(move || {
             for _ in 0..BATCHES {
                 let sync = if draw(3) == 0 { WriteSync::Yes } else { WriteSync::No };
-                if unless_closed("write", history.write(&db, &spaces, writer, sync)).is_none() {
+                let written = ledger.write(&db, &spaces, writer, sync);
+                if unless_closed("write", written).is_none() {
                     return;
                 }
             }
         }));
     }
     let (other_db, other_spaces) = (db.clone(), spaces.clone());
-    threads.push(thread::spawn(move || meddle(&other_db, &other_spaces)));
+    let ledger = ledger.clone();
+    threads.push(thread::spawn(move || meddle(&other_db, &other_spaces, &ledger)));
     threads
 }
 
 /// Runs one of the long operations.
-fn meddle(db: &Db, spaces: &[Keyspace; 2]) {
+fn meddle(db: &Db, spaces: &[Keyspace; 2], ledger: &Ledger) {
     let (what, result) = match draw(8) {
         0 => ("flush", db.flush()),
         1 => ("compact", db.compact()),
@@ -42,7 +44,7 @@ fn meddle(db: &Db, spaces: &[Keyspace; 2]) {
         4 => ("wait_idle", db.wait_idle()),
         5 => ("drop_keyspace", make_and_drop(db)),
         6 => ("set_policy", db.set_policy("leveled")),
-        _ => ("observe", observe_twice(db, spaces)),
+        _ => ("observe", observe_twice(db, spaces, ledger)),
     };
     unless_closed(what, result);
 }
@@ -53,19 +55,19 @@ fn make_and_drop(db: &Db) -> Result<()> {
     db.drop_keyspace("third")
 }
 
-fn observe_twice(db: &Db, spaces: &[Keyspace; 2]) -> Result<()> {
+fn observe_twice(db: &Db, spaces: &[Keyspace; 2], ledger: &Ledger) -> Result<()> {
     let snapshot = db.snapshot();
-    let first = observe(spaces, &snapshot)?;
-    assert_eq!(first, observe(spaces, &snapshot)?, "a snapshot changed");
+    let first = ledger.observe(spaces, &snapshot)?;
+    assert_eq!(first, ledger.observe(spaces, &snapshot)?, "a snapshot changed");
     Ok(())
 }
 
 /// Opens again, at once, and compares with the acknowledged batches.
-fn reopen(machine: &Machine, history: &History, exact: bool) {
-    let acknowledged = history.acknowledged();
+fn reopen(machine: &Machine, ledger: &Ledger, exact: bool) {
+    let acknowledged = ledger.acknowledged();
     let (db, _jobs) = machine.open(DIR);
-    let seen = observe(&spaces(&db), &db.snapshot()).expect("observe");
-    within("after the close", acknowledged, seen, history.attempted());
+    let seen = observe(&db, ledger);
+    within("after the close", &acknowledged, &seen, &ledger.attempted());
     if exact {
         assert_eq!(seen, acknowledged, "a write that was refused is there");
     }
@@ -78,8 +80,8 @@ fn close_with_everything_alive() {
     check("close_with_everything_alive", || {
         let machine = Machine::new();
         let (db, jobs) = machine.open(DIR);
-        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
-        let threads = everything(&db, &spaces, &history);
+        let (spaces, ledger) = (spaces(&db), ledger());
+        let threads = everything(&db, &spaces, &ledger);
         let second = {
             let db = db.clone();
             thread::spawn(move || db.close().expect("the second close"))
@@ -90,11 +92,11 @@ fn close_with_everything_alive() {
         jobs.fire();
         db.close().expect("close");
         // The directory is free, even if other threads still have a handle.
-        reopen(&machine, &history, false);
+        reopen(&machine, &ledger, false);
         for thread in threads.into_iter().chain([second]) {
             thread.join().expect("a thread of the scenario");
         }
-        reopen(&machine, &history, true);
+        reopen(&machine, &ledger, true);
     });
 }
 
@@ -104,13 +106,13 @@ fn close_with_writing_off_and_writers_alive() {
     check("close_with_writing_off_and_writers_alive", || {
         let machine = Machine::new();
         let (db, _jobs) = machine.open(DIR);
-        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        let (spaces, ledger) = (spaces(&db), ledger());
         let fault = Fault::new(FaultKind::Io, Ops::CREATE, When::MatchingFrom(0));
         machine.fs.inject(fault.on_path(".sst"));
         let writer = |writer| {
-            let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+            let (db, spaces, ledger) = (db.clone(), spaces.clone(), ledger.clone());
             thread::spawn(move || {
-                let one_more = |_: &u64| history.write(&db, &spaces, writer, WriteSync::No).is_ok();
+                let one_more = |_: &u64| ledger.write(&db, &spaces, writer, WriteSync::No).is_ok();
                 (0..BATCHES).take_while(one_more).count()
             })
         };
@@ -122,9 +124,9 @@ fn close_with_writing_off_and_writers_alive() {
         let _ = db.close();
         machine.fs.clear_faults();
         let (reopened, _reopened_jobs) = machine.open(DIR);
-        let seen = observe(&machine::spaces(&reopened), &reopened.snapshot()).expect("observe");
+        let seen = observe(&reopened, &ledger);
         writers.into_iter().for_each(|writer| _ = writer.join().expect("a writer"));
-        within("after the close", history.acknowledged(), seen, history.attempted());
+        within("after the close", &ledger.acknowledged(), &seen, &ledger.attempted());
     });
 }
 
@@ -133,9 +135,9 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
     check("drop_with_an_iterator_and_a_keyspace_alive", || {
         let machine = Machine::new();
         let (db, jobs) = machine.open(DIR);
-        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        let (spaces, ledger) = (spaces(&db), ledger());
         for writer in [0, 1, 0] {
-            history.write(&db, &spaces, writer, WriteSync::No).expect("write");
+            ledger.write(&db, &spaces, writer, WriteSync::No).expect("write");
         }
         let (flushed, compacted) = (spaces[0].clone(), spaces[1].clone());
         let threads = [
@@ -148,7 +150,7 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
         drop(db);
         // The remaining handles keep it open, for all their operations.
         let rest: Vec<_> = iter.by_ref().map(|item| item.expect("item")).collect();
-        assert_eq!(1 + rest.len(), 4, "after {first:?}");
+        assert_eq!(1 + rest.len(), 6, "after {first:?}");
         spaces[1].put("later", "value").expect("put");
         let refused = machine.try_open(DIR).err().expect("opened twice");
         assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
@@ -162,9 +164,9 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
             0 => (join(), let_go()),
             _ => (let_go(), join()),
         };
-        reopen(&machine, &history, true);
+        reopen(&machine, &ledger, true);
         let (db, _jobs) = machine.open(DIR);
-        let [_, other] = machine::spaces(&db);
+        let [_, other] = crate::machine::spaces(&db);
         assert!(other.get("later").expect("get").is_some());
     });
 }

@@ -1,11 +1,9 @@
 //! Scenarios of keyspaces that are made and dropped while others are written to, flushed, merged
 //! and copied.
 
-use crate::history::{History, WRITERS, observe};
-use crate::machine::{DIR, Machine, draw, spaces};
+use crate::machine::{DIR, Machine, WRITERS, draw, ledger, observe, spaces};
 use crate::runner::check;
 use shuttle::thread;
-use std::sync::Arc;
 use windrow::{Db, Result, WriteSync};
 
 /// Batches that each writer writes.
@@ -29,12 +27,13 @@ fn keyspaces_come_and_go_next_to_a_compaction() {
     check("keyspaces_come_and_go_next_to_a_compaction", || {
         let machine = Machine::new();
         let (db, jobs) = machine.open(DIR);
-        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        let (spaces, ledger) = (spaces(&db), ledger());
         let mut threads = Vec::new();
         for writer in 0..WRITERS {
-            let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+            let (db, spaces, ledger) = (db.clone(), spaces.clone(), ledger.clone());
             threads.push(thread::spawn(move || {
-                (0..BATCHES).try_for_each(|_| history.write(&db, &spaces, writer, WriteSync::No))
+                let one_more = |_| ledger.write(&db, &spaces, writer, WriteSync::No);
+                (0..BATCHES).try_for_each(one_more)
             }));
         }
         let (dropped, compacted) = (db.clone(), db.clone());
@@ -51,8 +50,7 @@ fn keyspaces_come_and_go_next_to_a_compaction() {
         db.verify().and_then(|report| report.into_result()).expect("verify");
         db.close().expect("close");
         let (db, _jobs) = machine.open(DIR);
-        let seen = observe(&self::spaces(&db), &db.snapshot()).expect("observe");
-        assert_eq!(seen, history.acknowledged(), "after the close");
+        assert_eq!(observe(&db, &ledger), ledger.acknowledged(), "after the close");
         assert_eq!(db.keyspaces(), names);
     });
 }

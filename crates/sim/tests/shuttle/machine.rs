@@ -9,7 +9,8 @@ use windrow::{CompactionFilter, Db, Event, Follower, Keyspace, Options};
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::Env;
 use windrow_env::testing::{CrashFs, ManualClock, ManualTimers, SeededRandom};
-use windrow_testkit::variant::VARIANTS;
+use windrow_testkit::ledger::{Counts, Ledger};
+use windrow_testkit::variant::Variant;
 
 /// The directory of the database.
 pub(crate) const DIR: &str = "/scenario/db";
@@ -38,11 +39,10 @@ impl Machine {
 
     /// Makes a fresh machine, with the options of the variant of this name.
     pub(crate) fn of(name: &str) -> Machine {
-        let variant = VARIANTS.iter().find(|v| v.name == name).expect("a variant of this name");
         Machine {
             fs: CrashFs::new(draw(u64::MAX)),
             random: Arc::new(SeededRandom::new(draw(u64::MAX))),
-            options: variant.options().expect("options"),
+            options: Variant::named(name).options().expect("options"),
         }
     }
 
@@ -101,6 +101,21 @@ impl Machine {
         }
         (options, jobs)
     }
+}
+
+/// Writers of a scenario.
+pub(crate) const WRITERS: usize = 2;
+/// Bytes of a value: a few batches fill a memtable of 64 KiB.
+const VALUE_BYTES: usize = 2 << 10;
+
+/// Makes the ledger of a scenario's writers.
+pub(crate) fn ledger() -> Arc<Ledger> {
+    Arc::new(Ledger::new(WRITERS, VALUE_BYTES))
+}
+
+/// Returns the state that a database shows.
+pub(crate) fn observe(db: &Db, ledger: &Ledger) -> Counts {
+    ledger.observe(&spaces(db), &db.snapshot()).expect("observe")
 }
 
 /// Returns the two keyspaces that every batch writes to.

@@ -4,7 +4,7 @@
 //!
 //! Each test is a scenario of few threads on a real database over the simulated file system,
 //! background jobs on the production pool. Every lock, wait and atomic is a point at which the
-//! checker may go on with another thread; [`history`] judges the states that threads see.
+//! checker may go on with another thread; [`windrow_testkit::ledger`] judges the states that threads see.
 //! `WINDROW_SCHEDULES=n` runs n schedules of each scenario; a failure prints the line that repeats
 //! it.
 #![cfg(shuttle)]
@@ -12,7 +12,6 @@
 mod closing;
 mod crashing;
 mod following;
-mod history;
 mod keyspaces;
 mod machine;
 mod pairs;

@@ -1,12 +1,12 @@
 //! Scenarios without faults: reads while everything else goes on (P4), and copies (P20).
 
-use crate::history::{History, WRITERS, observe, within};
-use crate::machine::{DIR, Machine, draw, spaces};
+use crate::machine::{DIR, Machine, WRITERS, draw, ledger, observe, spaces};
 use crate::runner::check;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use std::sync::Arc;
 use windrow::{Batch, CompactionFilter, Db, FilterDecision, Keyspace, ReadOptions, WriteSync};
+use windrow_testkit::ledger::{Ledger, within};
 
 /// Batches of each writer: their values overflow the memtable about twice.
 const BATCHES: u64 = 6;
@@ -16,13 +16,13 @@ fn maybe_sync() -> WriteSync {
 }
 
 /// Starts the writers.
-fn write(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<thread::JoinHandle<()>> {
+fn write(db: &Db, spaces: &[Keyspace; 2], ledger: &Arc<Ledger>) -> Vec<thread::JoinHandle<()>> {
     let writer = |writer| {
-        let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+        let (db, spaces, ledger) = (db.clone(), spaces.clone(), ledger.clone());
         thread::spawn(move || {
             for _ in 0..BATCHES {
-                history.write(&db, &spaces, writer, maybe_sync()).expect("write");
-                history.read_own(&spaces, writer).expect("read");
+                ledger.write(&db, &spaces, writer, maybe_sync()).expect("write");
+                ledger.read_own(&spaces, writer).expect("read");
             }
         })
     };
@@ -30,30 +30,29 @@ fn write(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<thread:
 }
 
 /// Takes snapshots, observes each twice, and keeps an iterator open meanwhile.
-fn read(db: &Db, spaces: &[Keyspace; 2], history: &History, rounds: u32) {
-    let mut last = [0; WRITERS];
+fn read(db: &Db, spaces: &[Keyspace; 2], ledger: &Ledger, rounds: u32) {
+    let mut last = vec![0; WRITERS];
     for _ in 0..rounds {
-        let acknowledged = history.acknowledged();
+        let acknowledged = ledger.acknowledged();
         let snapshot = db.snapshot();
         let mut iter = spaces[0].prefix_at(&snapshot, "").peekable();
         let first = iter.peek().is_some();
-        let seen = observe(spaces, &snapshot).expect("observe");
-        within("a snapshot", acknowledged, seen, history.attempted());
-        within("a later snapshot", last, seen, history.attempted());
-        last = seen;
-        let again = observe(spaces, &snapshot).expect("observe");
+        let seen = ledger.observe(spaces, &snapshot).expect("observe");
+        within("a snapshot", &acknowledged, &seen, &ledger.attempted());
+        within("a later snapshot", &last, &seen, &ledger.attempted());
+        let again = ledger.observe(spaces, &snapshot).expect("observe");
         assert_eq!(seen, again, "a snapshot changed");
+        last = seen;
         let rest = iter.inspect(|item| assert!(item.is_ok())).count();
         assert_eq!(first, rest > 0);
     }
 }
 
-fn close_and_compare(machine: &Machine, db: Db, history: &History) {
+fn close_and_compare(machine: &Machine, db: Db, ledger: &Ledger) {
     db.verify().and_then(|report| report.into_result()).expect("verify");
     db.close().expect("close");
     let (db, _jobs) = machine.open(DIR);
-    let seen = observe(&spaces(&db), &db.snapshot()).expect("observe");
-    assert_eq!(seen, history.acknowledged(), "after a clean close");
+    assert_eq!(observe(&db, ledger), ledger.acknowledged(), "after a clean close");
 }
 
 #[test]
@@ -61,22 +60,22 @@ fn reads_do_not_change_while_the_tree_moves() {
     check("reads_do_not_change_while_the_tree_moves", || {
         let machine = Machine::new();
         let (db, jobs) = machine.open(DIR);
-        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
-        let writers = write(&db, &spaces, &history);
+        let (spaces, ledger) = (spaces(&db), ledger());
+        let writers = write(&db, &spaces, &ledger);
         let reader = {
-            let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
-            thread::spawn(move || read(&db, &spaces, &history, 4))
+            let (db, spaces, ledger) = (db.clone(), spaces.clone(), ledger.clone());
+            thread::spawn(move || read(&db, &spaces, &ledger, 4))
         };
         db.flush().expect("flush");
         jobs.fire();
         db.compact().expect("compact");
-        read(&db, &spaces, &history, 1);
+        read(&db, &spaces, &ledger, 1);
         for thread in writers.into_iter().chain([reader]) {
             thread.join().expect("a thread of the scenario");
         }
         drop(jobs);
         drop(spaces);
-        close_and_compare(&machine, db, &history);
+        close_and_compare(&machine, db, &ledger);
     });
 }
 
@@ -160,21 +159,20 @@ fn a_copy_is_one_moment() {
     check("a_copy_is_one_moment", || {
         let machine = Machine::new();
         let (db, _jobs) = machine.open(DIR);
-        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
-        let writers = write(&db, &spaces, &history);
+        let (spaces, ledger) = (spaces(&db), ledger());
+        let writers = write(&db, &spaces, &ledger);
         for _ in 0..draw(3) {
-            read(&db, &spaces, &history, 1);
+            read(&db, &spaces, &ledger, 1);
         }
-        let before = history.acknowledged();
+        let before = ledger.acknowledged();
         db.checkpoint("/scenario/copy").expect("checkpoint");
-        let after = history.attempted();
+        let after = ledger.attempted();
         writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
         let (copy, _copy_jobs) = machine.open("/scenario/copy");
-        let seen = observe(&crate::machine::spaces(&copy), &copy.snapshot()).expect("observe");
-        within("a copy", before, seen, after);
+        within("a copy", &before, &observe(&copy, &ledger), &after);
         drop(copy);
         drop(spaces);
-        close_and_compare(&machine, db, &history);
+        close_and_compare(&machine, db, &ledger);
     });
 }
 
@@ -190,11 +188,11 @@ fn the_oracle_tells_a_torn_batch() {
             let db = db.clone();
             thread::spawn(move || {
                 for half in &halves {
-                    History::default().write(&db, half, 0, WriteSync::No).expect("write");
+                    ledger().write(&db, half, 0, WriteSync::No).expect("write");
                 }
             })
         };
-        observe(&spaces, &db.snapshot()).expect("observe");
+        ledger().observe(&spaces, &db.snapshot()).expect("observe");
         writer.join().expect("the writer");
     };
     let caught = std::panic::catch_unwind(|| check("the_oracle_tells_a_torn_batch", torn));
