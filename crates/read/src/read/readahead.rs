@@ -28,6 +28,10 @@ const SHORT_STRETCH_BYTES: usize = 32 << 10;
 /// First stretch of [`Readahead::Auto`], doubled by every further one.
 const AUTO_BYTES_MIN: u64 = 16 << 10;
 
+/// A stretch that would have fewer blocks than this ends with a whole one: the part of a large
+/// block that a stretch ends with is read for nothing, since the block is read again.
+const CUT_BLOCKS_MIN: u64 = 8;
+
 /// How a table iterator reads ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readahead {
@@ -58,9 +62,14 @@ impl ReadaheadBuffer {
         (range.end <= self.bytes.len()).then_some(range)
     }
 
-    /// A copy of the block's bytes, if all of them are here.
-    pub fn copy(&self, handle: BlockHandle) -> Option<Buffer> {
-        Some(Buffer::copy_of(&self.bytes[self.range_of(handle)?]))
+    /// The block's bytes, if all of them are here; the memory stays for the next read, unless the
+    /// block is all that is here.
+    pub fn copy(&mut self, handle: BlockHandle) -> Option<Buffer> {
+        let range = self.range_of(handle)?;
+        if range.len() == self.bytes.len() {
+            return Some(self.take_buffer().shrunk());
+        }
+        Some(Buffer::copy_of(&self.bytes[range]))
     }
 
     /// The block's bytes, if all of them are here. Lets go of the bytes before them in the
@@ -168,13 +177,19 @@ pub(crate) fn read_together<'a>(
     }
 }
 
-/// The limits of a stretch in every mode.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadaheadLimits {
-    /// Most bytes of a stretch, except its block.
-    pub max_bytes: u64,
-    /// The file's length.
-    pub file_bytes: u64,
+/// How much to read for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadExtent {
+    /// The block, and whole blocks behind it.
+    Blocks {
+        /// Bytes from the block's first on, after which no further block is added.
+        wanted_bytes: u64,
+        /// Most bytes of them, unless the block alone has more.
+        max_bytes: u64,
+    },
+    /// A stretch of this many bytes from the block on, in the direction at hand; it may end within
+    /// a block.
+    Stretch { bytes: u64 },
 }
 
 /// Decides how much to read for a block that is neither cached nor read ahead.
@@ -199,7 +214,7 @@ impl Planner {
 
     /// The bytes that a seek to a block should read, from the block's first on, if whole blocks
     /// give as many: from anywhere in the block the scan goes as far as expected.
-    pub(crate) fn seek_bytes(&self, block: BlockHandle) -> u64 {
+    fn seek_bytes(&self, block: BlockHandle) -> u64 {
         let bytes = u64::from(block.bytes);
         let stays = self.expected_bytes < bytes / LEAVES_BLOCK_ONE_IN;
         match self.mode {
@@ -215,43 +230,54 @@ impl Planner {
         self.window_bytes = 0;
     }
 
-    /// Returns the range to read for `block`, which was reached by a seek (`stepped` false) or by
-    /// walking in `forward` direction from its neighbour. `seek_end` is the end of the blocks that
-    /// a seek reads with it.
-    pub fn plan(
+    /// Returns how much to read for `block`, which was reached by a seek (`stepped` false) or by
+    /// walking in `forward` direction from its neighbour, where `max_bytes` may be read ahead.
+    pub fn extent(
         &mut self,
         block: BlockHandle,
-        seek_end: u64,
         stepped: bool,
         forward: bool,
-        limits: ReadaheadLimits,
-    ) -> Range<u64> {
-        let ReadaheadLimits { max_bytes, file_bytes } = limits;
-        let end = block.offset.saturating_add(u64::from(block.bytes));
-        let alone = block.offset..end;
-        let asked_bytes = match self.mode {
+        max_bytes: u64,
+    ) -> ReadExtent {
+        let block_bytes = u64::from(block.bytes);
+        let bytes = match self.mode {
             Readahead::Sequential { bytes } => bytes,
             Readahead::Auto { max_bytes } if stepped => {
                 self.window_bytes = (self.window_bytes * 2).max(AUTO_BYTES_MIN).min(max_bytes);
                 self.window_bytes
             }
-            _ if stepped || !forward => return alone,
-            _ => return block.offset..seek_end.max(end),
+            _ if stepped || !forward => 0,
+            _ => {
+                let wanted_bytes = self.seek_bytes(block).min(max_bytes);
+                // A block far larger than the wanted bytes is left for when it is reached.
+                return ReadExtent::Blocks { wanted_bytes, max_bytes: 3 * wanted_bytes };
+            }
         };
-        if end > file_bytes {
-            return alone;
+        let bytes = bytes.min(max_bytes);
+        if block_bytes.saturating_mul(CUT_BLOCKS_MIN) <= bytes {
+            return ReadExtent::Stretch { bytes };
         }
-        let bytes = asked_bytes.min(max_bytes).min(file_bytes);
-        let align = DIRECT_ALIGN_BYTES as u64;
-        let align_up = |at: u64| at.div_ceil(align).saturating_mul(align).min(file_bytes);
-        if forward {
-            let from = block.offset / align * align;
-            from..align_up(from.saturating_add(bytes)).max(end)
-        } else {
-            let to = align_up(end);
-            let from = to.saturating_sub(bytes) / align * align;
-            from.min(block.offset)..to
-        }
+        let bytes = if forward { bytes } else { 0 };
+        ReadExtent::Blocks { wanted_bytes: bytes, max_bytes: bytes }
+    }
+}
+
+/// The range of a stretch of `bytes` from `block` on, in a file of `file_bytes`: aligned, as direct
+/// reads are best.
+pub fn stretch_range(block: BlockHandle, bytes: u64, forward: bool, file_bytes: u64) -> Range<u64> {
+    let end = block.offset.saturating_add(u64::from(block.bytes));
+    if end > file_bytes {
+        return block.offset..end;
+    }
+    let align = DIRECT_ALIGN_BYTES as u64;
+    let align_up = |at: u64| at.div_ceil(align).saturating_mul(align).min(file_bytes);
+    if forward {
+        let from = block.offset / align * align;
+        from..align_up(from.saturating_add(bytes)).max(end)
+    } else {
+        let to = align_up(end);
+        let from = to.saturating_sub(bytes) / align * align;
+        from.min(block.offset)..to
     }
 }
 
@@ -260,10 +286,13 @@ mod tests {
     use super::*;
 
     const FILE_BYTES: u64 = 10 << 20;
-    const LIMITS: ReadaheadLimits = ReadaheadLimits { max_bytes: u64::MAX, file_bytes: FILE_BYTES };
 
     fn handle(offset: u64, bytes: u32) -> BlockHandle {
         BlockHandle { offset, bytes }
+    }
+
+    fn blocks(wanted_bytes: u64, max_bytes: u64) -> ReadExtent {
+        ReadExtent::Blocks { wanted_bytes, max_bytes }
     }
 
     #[test]
@@ -278,75 +307,84 @@ mod tests {
             (11_600, 13_648),
             (1 << 30, 64 << 10),
         ] {
-            assert_eq!(Planner::new(auto).expecting(expected).seek_bytes(block), bytes);
-            assert_eq!(Planner::new(Readahead::None).expecting(expected).seek_bytes(block), 4096);
+            let seek = |mode, most_bytes| {
+                let mut plan = Planner::new(mode).expecting(expected);
+                plan.extent(block, false, true, most_bytes)
+            };
+            assert_eq!(seek(auto, u64::MAX), blocks(bytes, 3 * bytes));
+            assert_eq!(seek(auto, 4096), blocks(4096, 3 * 4096));
+            assert_eq!(seek(Readahead::None, u64::MAX), blocks(4096, 3 * 4096));
         }
         let small = Readahead::Auto { max_bytes: 8192 };
-        assert_eq!(Planner::new(small).expecting(1 << 30).seek_bytes(block), 8192);
-        let mut plan = Planner::new(auto);
-        assert_eq!(plan.plan(block, 13_192, false, true, LIMITS), 5000..13_192);
-        assert_eq!(plan.plan(block, 0, false, true, LIMITS), 5000..9096);
-        assert_eq!(plan.plan(block, 13_192, false, false, LIMITS), 5000..9096);
+        let mut plan = Planner::new(small).expecting(1 << 30);
+        assert_eq!(plan.extent(block, false, true, u64::MAX), blocks(8192, 3 * 8192));
+        assert_eq!(plan.extent(block, false, false, u64::MAX), blocks(0, 0));
     }
 
     #[test]
     fn stretches_double_while_reads_stay_in_order() {
         let mut plan = Planner::new(Readahead::Auto { max_bytes: 64 << 10 });
-        let mut sizes = Vec::new();
-        for _ in 0..5 {
-            let range = plan.plan(handle(8192, 4096), 0, true, true, LIMITS);
-            assert_eq!(range.start, 8192);
-            sizes.push(range.end - range.start);
+        let mut step = || plan.extent(handle(8192, 2048), true, true, u64::MAX);
+        for kib in [16, 32, 64, 64, 64] {
+            assert_eq!(step(), ReadExtent::Stretch { bytes: kib << 10 });
         }
-        assert_eq!(sizes, [16 << 10, 32 << 10, 64 << 10, 64 << 10, 64 << 10]);
         plan.seek();
-        assert_eq!(plan.plan(handle(8192, 4096), 0, true, true, LIMITS).end, 8192 + (16 << 10));
+        let first = plan.extent(handle(8192, 2048), true, true, u64::MAX);
+        assert_eq!(first, ReadExtent::Stretch { bytes: 16 << 10 });
+    }
+
+    /// A stretch that ends within a large block reads that part of it twice.
+    #[test]
+    fn a_stretch_of_few_blocks_ends_with_a_whole_one() {
+        let sequential = Readahead::Sequential { bytes: 256 << 10 };
+        for (bytes, extent) in [
+            (32 << 10, ReadExtent::Stretch { bytes: 256 << 10 }),
+            ((32 << 10) + 1, blocks(256 << 10, 256 << 10)),
+            (1 << 20, blocks(256 << 10, 256 << 10)),
+        ] {
+            let mut plan = Planner::new(sequential);
+            assert_eq!(plan.extent(handle(8192, bytes), true, true, u64::MAX), extent);
+        }
+        let mut plan = Planner::new(sequential);
+        assert_eq!(plan.extent(handle(8192, 1 << 20), true, false, u64::MAX), blocks(0, 0));
+        assert_eq!(plan.extent(handle(8192, 16 << 10), true, true, 64 << 10), blocks(65536, 65536));
     }
 
     /// With any sizes, the range holds the block and stays in the file.
     #[test]
-    fn a_range_holds_its_block_and_stays_in_the_file() {
-        let modes = [
-            Readahead::None,
-            Readahead::Auto { max_bytes: 20_000 },
-            Readahead::Sequential { bytes: 256 << 10 },
-            Readahead::Sequential { bytes: 1 },
-            Readahead::Sequential { bytes: u64::MAX },
-            Readahead::Auto { max_bytes: u64::MAX },
-        ];
-        for mode in modes {
+    fn a_stretch_holds_its_block_and_stays_in_the_file() {
+        for bytes in [0, 1, 20_000, 256 << 10, u64::MAX] {
             for offset in [0, 1, 4095, 4096, 777_777, FILE_BYTES - 5000] {
-                for bytes in [1, 4096, 5000] {
-                    for (stepped, forward) in
-                        [(true, true), (true, false), (false, true), (false, false)]
-                    {
-                        let block = handle(offset, bytes);
-                        for max_bytes in [0, 1, 10_000, u64::MAX] {
-                            let limits = ReadaheadLimits { max_bytes, ..LIMITS };
-                            let mut plan = Planner::new(mode);
-                            let range = plan.plan(block, 0, stepped, forward, limits);
-                            let end = offset + u64::from(bytes);
-                            assert!(range.start <= offset && end <= range.end);
-                            assert!(range.end <= FILE_BYTES, "{mode:?} {block:?} {range:?}");
-                            // Rounding at both ends, and the block itself.
-                            let most = max_bytes.saturating_add(2 * 4096 + u64::from(bytes));
-                            assert!(range.end - range.start <= most, "{mode:?} {range:?}");
-                        }
+                for block_bytes in [1, 4096, 5000] {
+                    for forward in [true, false] {
+                        let block = handle(offset, block_bytes);
+                        let range = stretch_range(block, bytes, forward, FILE_BYTES);
+                        let end = offset + u64::from(block_bytes);
+                        assert!(range.start <= offset && end <= range.end);
+                        assert!(range.end <= FILE_BYTES, "{bytes} {block:?} {range:?}");
+                        // Rounding at both ends, and the block itself.
+                        let most = bytes.saturating_add(2 * 4096 + u64::from(block_bytes));
+                        assert!(range.end - range.start <= most, "{bytes} {range:?}");
                     }
                 }
             }
         }
+        let outside = handle(FILE_BYTES - 10, 11);
+        assert_eq!(stretch_range(outside, 4096, true, FILE_BYTES).end, FILE_BYTES + 1);
     }
 
     #[test]
     fn a_stretch_gives_only_whole_blocks() {
         let bytes: Vec<u8> = (0..50).collect();
-        let stretch = ReadaheadBuffer { offset: 100, bytes: Buffer::copy_of(&bytes), charge: None };
+        let mut stretch =
+            ReadaheadBuffer { offset: 100, bytes: Buffer::copy_of(&bytes), charge: None };
         assert_eq!(stretch.copy(handle(110, 3)), Some(Buffer::copy_of(&[10, 11, 12])));
         assert_eq!(stretch.copy(handle(149, 1)), Some(Buffer::copy_of(&[49])));
         for outside in [handle(99, 2), handle(149, 2), handle(150, 1), handle(u64::MAX, 1)] {
             assert_eq!(stretch.copy(outside), None);
         }
+        assert_eq!(stretch.copy(handle(100, 50)), Some(Buffer::copy_of(&bytes)));
+        assert_eq!(stretch.bytes.memory_bytes(), 0, "the only block is not copied");
     }
 
     #[test]

@@ -8,12 +8,15 @@
 //! at sequence numbers or kinds.
 
 use super::ReadOwner;
-use super::readahead::{PendingRead, Planner, Readahead, ReadaheadBuffer, ReadaheadLimits};
+use super::readahead::{
+    PendingRead, Planner, ReadExtent, Readahead, ReadaheadBuffer, stretch_range,
+};
 use crate::cache::{OpenTable, PartitionBlock, TableHandle};
 use crate::gaps::Beyond;
 use crate::gaps::edge::Edge;
 use crate::slice::Slice;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::key;
 use windrow_base::{Error, KeyOrder, Result};
@@ -348,13 +351,7 @@ impl TableIter {
             false => self.owner.blocks.ahead_max_bytes(),
         };
         let range = match ahead_max_bytes {
-            Some(max_bytes) => {
-                let (stepped, forward) = (self.stepped, self.is_forward);
-                let wanted = self.plan.seek_bytes(handle).min(max_bytes);
-                let seek_end = if stepped { 0 } else { self.end_of_seek(handle, wanted) };
-                let limits = ReadaheadLimits { max_bytes, file_bytes: self.open.file_bytes };
-                self.plan.plan(handle, seek_end, stepped, forward, limits)
-            }
+            Some(max_bytes) => self.range_to_read(handle, max_bytes),
             None => handle.offset..handle.end(),
         };
         if !is_accounted {
@@ -367,13 +364,27 @@ impl TableIter {
         Ok(read)
     }
 
-    /// Returns the end of the blocks that hold `wanted` bytes from the one at hand on, as far as
-    /// they are in this partition one after the other and none is cached.
-    fn end_of_seek(&mut self, handle: BlockHandle, wanted: u64) -> u64 {
+    /// Returns the bytes to read for the block at hand, where `max_bytes` may be read ahead.
+    fn range_to_read(&mut self, handle: BlockHandle, max_bytes: u64) -> Range<u64> {
+        let forward = self.is_forward;
+        match self.plan.extent(handle, self.stepped, forward, max_bytes) {
+            ReadExtent::Stretch { bytes } => {
+                stretch_range(handle, bytes, forward, self.open.file_bytes)
+            }
+            ReadExtent::Blocks { wanted_bytes, max_bytes } => {
+                handle.offset..self.end_of_blocks(handle, wanted_bytes, max_bytes)
+            }
+        }
+    }
+
+    /// Returns the end of the blocks that hold `wanted_bytes` from the one at hand on, and at most
+    /// `max_bytes`, as far as they are in this partition one after the other and none is cached.
+    fn end_of_blocks(&mut self, handle: BlockHandle, wanted_bytes: u64, max_bytes: u64) -> u64 {
+        let is_cached = !self.options.is_accounted;
         let index = self.part.as_mut().unwrap_or(&mut self.top);
         let mut end = handle.offset.saturating_add(u64::from(handle.bytes));
         let mut passed = 0;
-        while end - handle.offset < wanted {
+        while end - handle.offset < wanted_bytes {
             index.next();
             passed += 1;
             if !index.valid() {
@@ -382,12 +393,10 @@ impl TableIter {
                 break;
             }
             let next = index.handle();
-            // A block far larger than the wanted bytes is left for when it is reached.
             let next_end = end.saturating_add(u64::from(next.bytes));
-            let is_huge = next_end - handle.offset > 3 * wanted;
-            if is_huge
+            if next_end - handle.offset > max_bytes
                 || next.offset != end
-                || self.owner.blocks.get(self.open.cached_as, next.offset).is_some()
+                || is_cached && self.owner.blocks.get(self.open.cached_as, next.offset).is_some()
             {
                 break;
             }
