@@ -3,12 +3,12 @@
 //! They are most of a database's memory, and many threads allocate and free them. So they do not
 //! come from the general allocator, which keeps freed memory for each of its heaps
 //! (`region_pool.rs`). A buffer of middle size is a run in a region; a larger one has a mapping of
-//! its own, which is unmapped with the buffer. Small ones, and all when the system maps nothing
-//! more, come from the heap.
+//! its own (`mapping_pool.rs`). Small ones, and all when the system maps nothing more, come from
+//! the heap.
 //!
 //! Owns: the source of a buffer's memory, and its return to that source. Never does: grow.
 
-use super::{mapping, region_pool};
+use super::{mapping, mapping_pool, region_pool};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -49,7 +49,7 @@ impl Buffer {
             RUN_BYTES_MIN..=region_pool::RUN_BYTES_MAX => {
                 region_pool::take(len).map(|(start, place)| (start, Home::Region(place)))
             }
-            _ => mapping::map(mapping::mapped_bytes(len)).map(|start| (start, Home::Mapping)),
+            _ => mapping_pool::take(mapping::mapped_bytes(len)).map(|start| (start, Home::Mapping)),
         };
         let (start, home) = mapped.unwrap_or_else(|| (on_heap(len), Home::Heap));
         let buffer = Buffer { start, len, asked: len, home };
@@ -106,7 +106,11 @@ impl Buffer {
 /// The memory that is kept for buffers beyond those in use, in bytes: the part in proportion to
 /// `bytes` of those in use.
 pub(crate) fn spare_memory(bytes: u64) -> u64 {
-    region_pool::idle_bytes(bytes)
+    let (runs, mappings) = (region_pool::bytes(), mapping_pool::bytes());
+    let (used, idle) = (runs.0 + mappings.0, (runs.1 + mappings.1) as u64);
+    // In `u128`, since it is a product of two lengths.
+    let part = u128::from(idle) * u128::from(bytes) / (used as u128).max(1);
+    idle.min(u64::try_from(part).unwrap_or(u64::MAX))
 }
 
 fn layout(len: usize) -> Layout {
@@ -141,7 +145,7 @@ impl Drop for Buffer {
                 Home::Heap => dealloc(self.start.as_ptr(), layout(self.asked)),
                 Home::Region(place) => region_pool::give_back(self.start, self.asked, place),
                 Home::Mapping => {
-                    mapping::unmap(self.start, mapping::mapped_bytes(self.asked));
+                    mapping_pool::give_back(self.start, mapping::mapped_bytes(self.asked));
                 }
             }
         }
@@ -217,6 +221,28 @@ mod tests {
             assert_eq!((buffer.len(), buffer.as_non_null()), (len, start));
             assert_eq!(buffer.reused(len + 1).len(), len + 1);
         }
+    }
+
+    /// Gets of large values take and free such a buffer each time.
+    #[cfg(not(any(miri, heap_only)))]
+    #[test]
+    fn a_large_buffer_has_the_memory_of_a_freed_one() {
+        const LEN: usize = 700 << 10;
+        // Other tests may take the kept memory, or leave none to be kept.
+        let is_reused = (0..1_000).any(|round| {
+            let mut buffer = Buffer::new(LEN);
+            buffer.fill(7);
+            drop(buffer);
+            let next = Buffer::new(if round % 2 == 0 { LEN } else { LEN / 4 * 3 });
+            next[next.len() - 1] == 7 && next[100] == 7
+        });
+        assert!(is_reused);
+        let grown = Buffer::new(2 * LEN);
+        assert_eq!((grown.len(), grown.memory_bytes()), (2 * LEN, 2 * LEN));
+        let most = 2 << 20;
+        let many: Vec<Buffer> = (0..20).map(|_| Buffer::new(LEN)).collect();
+        drop(many);
+        assert!(mapping_pool::bytes().1 < most, "{:?}", mapping_pool::bytes());
     }
 
     /// A page stays while one block of it is held.

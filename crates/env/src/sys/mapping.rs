@@ -3,7 +3,7 @@
 //! Owns: the calls that map, unmap and give pages back. Never does: keep memory for later, or serve
 //! less than a page.
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 use std::ptr::{self, NonNull};
 
 /// The unit of pages: the system's page is this, or the multiple of it that [`system_pages`]
@@ -43,6 +43,22 @@ pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise.
     let unmapped = unsafe { rustix::mm::munmap(start.as_ptr().cast(), bytes) };
     debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+}
+
+/// Gives a mapping another length, and maybe another place; it keeps its content up to the shorter
+/// of both, and has zeros behind. `None`: the system refuses, and it is as it was.
+///
+/// # Safety
+/// [`map`] returned it for `bytes`, and nothing points into it any more.
+pub(super) unsafe fn resize(
+    start: NonNull<u8>,
+    bytes: usize,
+    new_bytes: usize,
+) -> Option<NonNull<u8>> {
+    let flags = MremapFlags::MAYMOVE;
+    // SAFETY: the caller's promise.
+    let moved = unsafe { rustix::mm::mremap(start.as_ptr().cast(), bytes, new_bytes, flags) };
+    moved.ok().and_then(|start| NonNull::new(start.cast()))
 }
 
 /// Tells the system to keep a mapping in pages of the usual size: pages that are given back one by

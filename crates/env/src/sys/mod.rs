@@ -15,6 +15,7 @@ pub(crate) mod fork;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod heap;
 mod mapping;
+mod mapping_pool;
 pub(crate) mod prefetch;
 pub(crate) mod process;
 mod region;

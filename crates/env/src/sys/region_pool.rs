@@ -10,12 +10,15 @@
 //! a region that another thread searches is skipped.
 
 use super::mapping::PAGE_BYTES;
+use super::mapping_pool;
 use super::region::{GRANULE_BYTES, GranuleRun, Region, RoomBound, RunRefusal};
 use crate::sync::real::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::{self, NonNull};
 
-/// The most bytes of a run; a larger buffer has a mapping of its own.
-pub(super) const RUN_BYTES_MAX: usize = 512 << 10;
+/// The most bytes of a run; a larger buffer has a mapping of its own. Longer runs leave gaps in
+/// regions that no other one fits in: at 512 KiB a full cache of values of 16 to 512 KiB took three
+/// times as many pages anew.
+pub(super) const RUN_BYTES_MAX: usize = 256 << 10;
 
 const GROUP_REGIONS: usize = 64;
 /// The most groups: a tebibyte in all.
@@ -41,7 +44,8 @@ static IDLE_BYTES_MAX: AtomicUsize = AtomicUsize::new(IDLE_BYTES_MIN);
 /// A thread gives pages back.
 static IS_SWEEPING: AtomicBool = AtomicBool::new(false);
 
-/// The bytes that may always be idle, for the next block; or this part of the used bytes.
+/// The bytes that may always be idle, for the next block; or this part of the bytes that all
+/// buffers use: a cache gives way to large blocks by freeing many small ones at once.
 const IDLE_BYTES_MIN: usize = 1 << 20;
 const IDLE_PART: usize = 32;
 
@@ -96,18 +100,16 @@ pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize, place: RegionIn
     }
 }
 
-/// The bytes that are touched and not used: the part in proportion to `bytes` of the used ones.
-pub(super) fn idle_bytes(bytes: u64) -> u64 {
+/// The bytes of runs in use, and those that are touched and not used.
+pub(super) fn bytes() -> (usize, usize) {
     let used = USED_BYTES.load(Ordering::Relaxed);
-    let idle = TOUCHED_BYTES.load(Ordering::Relaxed).saturating_sub(used) as u64;
-    // In `u128`, since it is a product of two lengths.
-    let part = u128::from(idle) * u128::from(bytes) / (used as u128).max(1);
-    idle.min(u64::try_from(part).unwrap_or(u64::MAX))
+    (used, TOUCHED_BYTES.load(Ordering::Relaxed).saturating_sub(used))
 }
 
-/// The bytes by which the idle ones may grow until the next sweep.
+/// The bytes by which the idle ones may grow until the next sweep, where runs use `used_bytes`.
 fn idle_slack(used_bytes: usize) -> usize {
-    (used_bytes / IDLE_PART).max(IDLE_BYTES_MIN)
+    let (mapped_bytes, _) = mapping_pool::bytes();
+    ((used_bytes + mapped_bytes) / IDLE_PART).max(IDLE_BYTES_MIN)
 }
 
 /// Gives all free pages back to the system. Free granules on pages with used ones stay, so the next
