@@ -56,7 +56,7 @@ pub struct Attempt {
     value_bytes: usize,
 }
 
-/// What each value of a write says about it.
+/// Each value of a write says this about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Written {
     number: u64,

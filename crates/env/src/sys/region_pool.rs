@@ -17,7 +17,7 @@ use std::ptr::{self, NonNull};
 
 /// The most bytes of a run; a larger buffer has a mapping of its own. Longer runs leave gaps in
 /// regions that no other one fits in: at 512 KiB a full cache of values of 16 to 512 KiB took three
-/// times as many pages anew.
+/// times as many fresh pages.
 pub(super) const RUN_BYTES_MAX: usize = 256 << 10;
 
 const GROUP_REGIONS: usize = 64;
