@@ -9,13 +9,12 @@ use crate::feed;
 use crate::judge::{Allowed, Judge, tells_of_lies};
 use crate::scans::Scans;
 use crate::scenario::{Client, ClientKind, Hazard, LIES, Scenario, Settings, Stream, stream};
-use crate::settle::SettleFs;
+use crate::settle::Settle;
 use crate::targets::Targets;
 use crate::traces::Traces;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use windrow::Options;
 use windrow_env::testing::{CrashFs, Fault, FaultKind, Handles, Ops, Rng, When, env};
 use windrow_env::{Clock, Env, Jobs};
@@ -120,7 +119,7 @@ struct Run<'a> {
     scenario: Scenario,
     settings: &'a Settings,
     handles: Handles,
-    settle: SettleFs,
+    settle: Settle,
     judge: Judge,
     composer: Composer,
     targets: Targets,
@@ -139,7 +138,7 @@ pub fn run(seed: u64, settings: &Settings) -> Result<Summary, Failure> {
     let (_, handles) = env(stream(seed, Stream::World).next_u64());
     let mut run = Run {
         settings,
-        settle: SettleFs::new(handles.fs.clone()),
+        settle: Settle::new(handles.fs.clone()),
         judge: Judge::new(&handles),
         handles,
         composer: Composer::new(0),
@@ -193,7 +192,7 @@ impl Run<'_> {
     /// Makes a world for the next session: same files, no jobs left from the last.
     fn reborn(&mut self, fate: &mut Rng) -> World {
         self.handles = self.handles.reborn(fate.next_u64());
-        let env = Env { fs: Arc::new(self.settle.clone()), ..self.handles.env() };
+        let env = Env { fs: self.settle.files(), ..self.handles.env() };
         World::of(env, self.handles.clone())
     }
 

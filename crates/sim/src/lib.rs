@@ -11,8 +11,6 @@ pub mod exhaustive;
 pub mod faults;
 pub mod features;
 pub mod feed;
-#[macro_use]
-mod forwarded_methods;
 pub mod fuzz;
 pub mod judge;
 pub mod killed_backups;
@@ -33,3 +31,4 @@ pub mod together;
 pub mod torture;
 pub mod traces;
 pub mod trial;
+mod watched_files;

@@ -15,7 +15,6 @@ use super::stop;
 use clap::{Args, ValueEnum};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use windrow::{Db, Options, inspect};
 use windrow_env::Env;
 use windrow_format::names;
@@ -209,7 +208,7 @@ fn one_run(dir: &Path, plan: &Plan, damage: Option<Damage>) -> Result<Rates, Str
     let fs = FailingReads::new(tables);
     let mut failing = options();
     let threads = failing.settings.background_threads as usize;
-    failing.components.env = Some(Env { fs: Arc::new(fs.clone()), ..Env::os(threads) });
+    failing.components.env = Some(Env { fs: fs.files(), ..Env::os(threads) });
     let db = Db::open_with(dir, failing).map_err(text)?;
     match damage {
         Some(Damage::Cut) => kept.iter().try_for_each(cut)?,
