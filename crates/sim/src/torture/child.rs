@@ -3,18 +3,12 @@
 //! Owns: the process; none outlives its handle. Never does: know its writes.
 
 use super::ledger::Ledger;
-use super::setup::Setup;
-use super::workload::Expected;
+use super::worker::{EXIT_REFUSED, Task};
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-/// The database refused to go on, as it may, with a clean error.
-pub const EXIT_REFUSED: u8 = 3;
-/// The database broke a promise, and the worker saw it.
-pub const EXIT_BROKEN: u8 = 4;
 
 const SIGBUS: i32 = 7;
 pub(super) const SIGKILL: i32 = 9;
@@ -34,25 +28,6 @@ pub enum End {
     Broken(String),
 }
 
-/// The arguments of a worker.
-#[derive(Clone, Debug)]
-pub struct Spec<'a> {
-    /// The database.
-    pub dir: &'a Path,
-    /// The ledger's path; the file exists.
-    pub ledger: &'a Path,
-    /// Number of this process in the database's history.
-    pub session: u64,
-    /// The contents of the database.
-    pub expected: &'a Expected,
-    /// The settings under which it is opened.
-    pub setup: &'a Setup,
-    /// Further arguments.
-    pub more: Vec<String>,
-    /// Whether it dies at the n-th of these system calls, by strace.
-    pub strace: Option<(PathBuf, &'static str, u64)>,
-}
-
 /// A running worker. Dropping it kills it.
 #[derive(Debug)]
 pub struct Worker {
@@ -60,43 +35,41 @@ pub struct Worker {
     ended: bool,
 }
 
-impl Spec<'_> {
-    fn command(&self) -> std::io::Result<Command> {
-        let program = std::env::current_exe()?;
-        let mut command = match &self.strace {
-            None => Command::new(program),
-            Some((strace, call, n)) => killed_at(strace, call, *n, &program),
-        };
-        let shape = &self.expected.shape;
-        let numbers: Vec<String> = self.expected.numbers.iter().map(u64::to_string).collect();
-        command.arg("worker").arg("--dir").arg(self.dir).arg("--ledger").arg(self.ledger);
-        command.arg("--seed").arg(shape.seed.to_string());
-        command.arg("--session").arg(self.session.to_string());
-        command.arg("--numbers").arg(numbers.join(","));
-        command.arg("--slots").arg(shape.slots.to_string());
-        command.arg("--synced-percent").arg(shape.synced_percent.to_string());
-        command.arg("--deleted-percent").arg(shape.deleted_percent.to_string());
-        for setting in &self.setup.settings {
-            command.arg("--set").arg(setting);
-        }
-        command.args(&self.more);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        Ok(command)
-    }
-
-    /// Makes the ledger and starts the worker.
+impl Worker {
+    /// Makes the ledger of a task and starts the worker, which dies at the n-th of these system
+    /// calls, by strace.
     ///
     /// # Errors
     /// The system's error.
-    pub fn start(&self) -> Result<(Worker, Ledger), String> {
+    pub fn start(
+        task: &Task,
+        death: Option<(&Path, &str, u64)>,
+    ) -> Result<(Worker, Ledger), String> {
         let failed = |e: std::io::Error| format!("start a worker: {e}");
-        let ledger = Ledger::create(self.ledger).map_err(failed)?;
-        let child = self.command().map_err(failed)?.spawn().map_err(failed)?;
-        Ok((Worker { child, ended: false }, ledger))
+        let ledger = Ledger::create(&task.ledger).map_err(failed)?;
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut command = match death {
+            None => Command::new(program),
+            Some((strace, call, n)) => killed_at(strace, call, n, &program),
+        };
+        Ok((Worker::of(command.arg("worker").args(task.arguments()))?, ledger))
     }
-}
 
-impl Worker {
+    /// Starts another process of this program.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn spawn(kind: &str, arguments: Vec<String>) -> Result<Worker, String> {
+        let program = std::env::current_exe().map_err(|e| format!("start a {kind}: {e}"))?;
+        Worker::of(Command::new(program).arg(kind).args(arguments))
+    }
+
+    fn of(command: &mut Command) -> Result<Worker, String> {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|e| format!("start a process: {e}"))?;
+        Ok(Worker { child, ended: false })
+    }
+
     /// Returns the process's id.
     pub fn id(&self) -> u32 {
         self.child.id()

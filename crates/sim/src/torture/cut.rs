@@ -4,16 +4,17 @@
 //! The acknowledgements that count are read before the shutdown: a later one may or may not have
 //! been in time. Owns: the moment of the cut. Never does: judge.
 
-use super::child::{End, Spec};
-use super::judge::{Survives, Tally, Told, judge};
-use super::kill::open_patiently;
-use super::ledger::Ledger;
+use super::child::{End, Worker};
+use super::history::{History, close, verify};
+use super::judge::{Survives, Tally, Told};
+use super::ledger::{Ack, Ledger};
 use super::plan::{Failure, Outcome, Plan};
 use super::setup::Setup;
 use super::stop;
 use super::volume::{self, Kind, Volume};
-use super::workload::{Expected, Shape};
-use std::path::PathBuf;
+use super::worker::Task;
+use super::workload::Shape;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use windrow_env::testing::{Rng, Shutdown, shut_down_file_system};
 
@@ -37,13 +38,10 @@ struct Figures {
 }
 
 /// One file system and the database on it.
-struct History<'a> {
+struct Cut<'a> {
     plan: &'a Plan,
-    rng: Rng,
     volume: &'a mut Volume,
-    ledger: PathBuf,
-    expected: Expected,
-    session: u64,
+    history: History,
     exists: bool,
 }
 
@@ -66,11 +64,11 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let mut seed = plan.seed;
     while figures.cuts < plan.rounds && !stop::requested() {
         volume.renew().map_err(plain)?;
-        let ledger = ledgers.path().join("ledger");
-        let mut history = History::new(plan, seed, &mut volume, ledger);
+        let history = begin_history(seed, &volume, ledgers.path());
+        let mut cut = Cut { plan, volume: &mut volume, history, exists: false };
         for _ in 0..SESSIONS.min(plan.rounds - figures.cuts) {
-            if let Err(why) = history.live(&mut figures) {
-                let why = format!("seed {seed}, session {}: {why}", history.session);
+            if let Err(why) = cut.live(&mut figures) {
+                let why = format!("seed {seed}, session {}: {why}", cut.history.session);
                 drop(volume);
                 return Err(Failure { why, seed, kept: Some(scratch.keep().join("image")) });
             }
@@ -108,37 +106,28 @@ fn line(kind: Kind, figures: &Figures, begin: Instant) -> String {
     )
 }
 
-impl<'a> History<'a> {
-    fn new(plan: &'a Plan, seed: u64, volume: &'a mut Volume, ledger: PathBuf) -> History<'a> {
-        let mut rng = Rng::new(seed);
-        let shape = Shape {
-            seed: rng.next_u64(),
-            writers: 1 + rng.below(4) as u32,
-            slots: 20 + rng.below(150),
-            synced_percent: [1, 10, 50, 100][rng.below(4) as usize],
-            deleted_percent: 5 + rng.below(40),
-        };
-        let expected = Expected::new(shape);
-        History { plan, rng, volume, ledger, expected, session: 0, exists: false }
-    }
+/// Begins the history of the database on a seed's file system.
+fn begin_history(seed: u64, volume: &Volume, ledgers: &Path) -> History {
+    let mut rng = Rng::new(seed);
+    let shape = Shape {
+        seed: rng.next_u64(),
+        writers: 1 + rng.below(4) as u32,
+        slots: 20 + rng.below(150),
+        synced_percent: [1, 10, 50, 100][rng.below(4) as usize],
+        deleted_percent: 5 + rng.below(40),
+    };
+    History::new(rng, shape, volume.path().join("db"), ledgers)
+}
 
+impl Cut<'_> {
     /// Runs one mount, from its first write to the judgement after the next mount.
     fn live(&mut self, figures: &mut Figures) -> Result<(), String> {
-        self.session += 1;
         self.volume.mount()?;
-        let setup = Setup::draw(&mut self.rng, &self.plan.preset);
-        let dir = self.volume.path().join("db");
-        let pause_us = [0, 200, 2_000][self.rng.below(3) as usize];
-        let spec = Spec {
-            dir: &dir,
-            ledger: &self.ledger,
-            session: self.session,
-            expected: &self.expected,
-            setup: &setup,
-            more: vec!["--pause-us".into(), u64::to_string(&pause_us)],
-            strace: None,
-        };
-        let (mut worker, ledger) = spec.start()?;
+        let rng = &mut self.history.rng;
+        let setup = Setup::draw(rng, &self.plan.preset);
+        let pause_us = [0, 200, 2_000][rng.below(3) as usize];
+        let task = Task { pause_us, ..self.history.task(&setup) };
+        let (mut worker, ledger) = Worker::start(&task, None)?;
         let told = self.cut(&mut worker, &ledger)?;
         match worker.wait(NOTICE)? {
             End::Killed => figures.killed += 1,
@@ -150,9 +139,7 @@ impl<'a> History<'a> {
         let opened = ledger.is_opened();
         figures.cuts += 1;
         figures.before_open += u64::from(!opened);
-        let writers = self.expected.shape.writers;
-        let after = ledger.all(writers).map_err(|e| e.to_string())?;
-        let told = Told { session: self.session, before: told, after };
+        let told = Told { before: told, ..self.history.acks(&ledger)? };
         self.volume.unmount()?;
         self.volume.mount()?;
         let judged = self
@@ -163,43 +150,36 @@ impl<'a> History<'a> {
     }
 
     /// Lets the worker write, reads its promises, and cuts the file system off.
-    fn cut(
-        &mut self,
-        worker: &mut super::child::Worker,
-        ledger: &Ledger,
-    ) -> Result<Vec<Vec<super::ledger::Ack>>, String> {
+    fn cut(&mut self, worker: &mut Worker, ledger: &Ledger) -> Result<Vec<Vec<Ack>>, String> {
+        let rng = &mut self.history.rng;
         // One session in eight is cut in recovery, or even before it.
-        if self.rng.below(8) > 0 {
+        if rng.below(8) > 0 {
             while !ledger.is_opened() && !worker.run_for(Duration::from_micros(500))? {}
             self.exists |= ledger.is_opened();
         }
-        worker.run_for(Duration::from_micros(self.rng.below(WRITE_US_MAX)))?;
-        let how = match self.rng.below(8) {
+        worker.run_for(Duration::from_micros(rng.below(WRITE_US_MAX)))?;
+        let how = match rng.below(8) {
             0 => Shutdown::FlushAll,
             1 => Shutdown::FlushJournal,
             _ => Shutdown::FlushNothing,
         };
-        let told = ledger.all(self.expected.shape.writers).map_err(|e| e.to_string())?;
+        let told = self.history.acks(ledger)?.before;
         shut_down_file_system(self.volume.path(), how).map_err(|e| e.to_string())?;
         Ok(told)
     }
 
     fn judge(&mut self, setup: &Setup, told: &Told, figures: &mut Figures) -> Result<(), String> {
-        let dir = self.volume.path().join("db");
         let promised = self.exists || told.before.iter().any(|acks| !acks.is_empty());
-        if !promised && !dir.join("CURRENT").exists() {
+        if !promised && !self.history.dir.join("CURRENT").exists() {
             return Ok(());
         }
-        let whole = self.rng.below(4) == 0;
-        let mut options = setup.options()?;
-        options.read_only = !whole;
-        let db = open_patiently(&dir, &options)?;
-        let tally = judge(&db, &mut self.expected, Some(told), Survives::Synced)?;
+        let whole = self.history.rng.below(4) == 0;
+        let (db, tally) = self.history.judged(setup, !whole, Some(told), Survives::Synced)?;
         figures.tally.add(tally);
         if whole {
-            db.verify().and_then(|r| r.into_result()).map_err(|e| format!("verify: {e}"))?;
+            verify(&db)?;
             figures.verified += 1;
         }
-        db.close().map_err(|e| format!("close: {e}"))
+        close(&db)
     }
 }

@@ -127,7 +127,7 @@ pub fn run(task: &Task) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{:?} {}: {why}", task.kind, task.number);
-            ExitCode::from(super::child::EXIT_BROKEN)
+            ExitCode::from(super::worker::EXIT_BROKEN)
         }
     }
 }

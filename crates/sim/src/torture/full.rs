@@ -5,19 +5,20 @@
 //! and be readable; given room, it must go on. Owns: the allocation and release of room. Never
 //! does: judge the contents of the database.
 
-use super::child::{End, Spec};
+use super::child::{End, Worker};
+use super::history::{History, verify};
 use super::judge::{Survives, Tally, Told, judge};
-use super::kill::open_patiently;
 use super::ledger::Ledger;
 use super::plan::{Failure, Outcome, Plan};
 use super::setup::Setup;
 use super::stop;
 use super::volume::{self, Volume};
-use super::workload::{Expected, KEYSPACES, Shape, key};
+use super::worker::Task;
+use super::workload::{KEYSPACES, Shape, key};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use windrow::{Batch, Db, ErrorKind, WriteSync};
 use windrow_env::testing::Rng;
@@ -44,13 +45,10 @@ struct Figures {
 }
 
 /// One file system and the database on it.
-struct History<'a> {
+struct Filled<'a> {
     plan: &'a Plan,
-    rng: Rng,
-    volume: &'a mut Volume,
-    ledger: PathBuf,
-    expected: Expected,
-    session: u64,
+    volume: &'a Volume,
+    history: History,
 }
 
 /// Runs `plan.rounds` fillings.
@@ -70,10 +68,11 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let mut seed = plan.seed;
     while figures.fillings < plan.rounds && !stop::requested() {
         volume.renew().and_then(|()| volume.mount()).map_err(plain)?;
-        let mut history = History::new(plan, seed, &mut volume, ledgers.path().join("ledger"));
+        let history = begin_history(seed, &volume, ledgers.path());
+        let mut filled = Filled { plan, volume: &volume, history };
         for _ in 0..SESSIONS.min(plan.rounds - figures.fillings) {
-            if let Err(why) = history.live(&mut figures) {
-                let why = format!("seed {seed}, session {}: {why}", history.session);
+            if let Err(why) = filled.live(&mut figures) {
+                let why = format!("seed {seed}, session {}: {why}", filled.history.session);
                 drop(volume);
                 return Err(Failure { why, seed, kept: Some(scratch.keep().join("image")) });
             }
@@ -97,35 +96,37 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     )))
 }
 
-impl<'a> History<'a> {
-    fn new(plan: &'a Plan, seed: u64, volume: &'a mut Volume, ledger: PathBuf) -> History<'a> {
-        let mut rng = Rng::new(seed);
-        let shape = Shape {
-            seed: rng.next_u64(),
-            writers: 1 + rng.below(4) as u32,
-            slots: SLOTS,
-            synced_percent: [0, 2, 20][rng.below(3) as usize],
-            deleted_percent: rng.below(20),
-        };
-        History { plan, rng, volume, ledger, expected: Expected::new(shape), session: 0 }
-    }
+/// Begins the history of the database on a seed's file system.
+fn begin_history(seed: u64, volume: &Volume, ledgers: &Path) -> History {
+    let mut rng = Rng::new(seed);
+    let shape = Shape {
+        seed: rng.next_u64(),
+        writers: 1 + rng.below(4) as u32,
+        slots: SLOTS,
+        synced_percent: [0, 2, 20][rng.below(3) as usize],
+        deleted_percent: rng.below(20),
+    };
+    History::new(rng, shape, volume.path().join("db"), ledgers)
+}
 
+impl Filled<'_> {
     /// Runs one filling, from a file system with room to a full one, and back.
     fn live(&mut self, figures: &mut Figures) -> Result<(), String> {
-        let setup = Setup::draw(&mut self.rng, &self.plan.preset);
+        let setup = Setup::draw(&mut self.history.rng, &self.plan.preset);
         self.steps(&setup, figures).map_err(|why| format!("{why}\nunder {:?}", setup.settings))
     }
 
     fn steps(&mut self, setup: &Setup, figures: &mut Figures) -> Result<(), String> {
         let ballast = self.take_ballast()?;
         let told = self.fill(setup)?;
-        let tally = self.judged(setup, true, Some(&told))?.1;
+        let everything = Survives::Everything;
+        let tally = self.history.judged(setup, true, Some(&told), everything)?.1;
         figures.tally.add(tally);
         figures.fillings += 1;
         // Every byte is taken.
         let filler = self.take_everything()?;
-        self.judged(setup, true, None)?;
-        let reserved = self.database().join("RESERVE").exists();
+        self.history.judged(setup, true, None, everything)?;
+        let reserved = self.history.dir.join("RESERVE").exists();
         match self.try_writing(setup)? {
             Some(db) => {
                 figures.reopened_full += 1;
@@ -141,21 +142,17 @@ impl<'a> History<'a> {
             }
             None => figures.refused_full += 1,
         }
-        self.judged(setup, true, None)?;
+        self.history.judged(setup, true, None, everything)?;
         for taken in [filler, ballast] {
             std::fs::remove_file(&taken).map_err(|e| format!("{}: {e}", taken.display()))?;
         }
-        let (db, _) = self.judged(setup, false, None)?;
-        db.verify().and_then(|r| r.into_result()).map_err(|e| format!("verify: {e}"))?;
+        let (db, _) = self.history.judged(setup, false, None, everything)?;
+        verify(&db)?;
         if !self.delete_all(&db)? {
             return Err("there is room, and a delete finds none".into());
         }
         db.compact().and_then(|()| db.close()).map_err(|e| format!("with room again: {e}"))?;
         self.write_some(setup)
-    }
-
-    fn database(&self) -> PathBuf {
-        self.volume.path().join("db")
     }
 
     fn free_bytes(&self) -> Result<u64, String> {
@@ -166,7 +163,7 @@ impl<'a> History<'a> {
     /// Leaves at most [`ROOM_BYTES`], less a drawn part.
     fn take_ballast(&mut self) -> Result<PathBuf, String> {
         let path = self.volume.path().join("ballast");
-        let drawn = RELIEF_BYTES_MIN + self.rng.below(4 << 20);
+        let drawn = RELIEF_BYTES_MIN + self.history.rng.below(4 << 20);
         let bytes = self.free_bytes()?.saturating_sub(ROOM_BYTES) + drawn;
         // A full file system may have no room for a new name.
         File::create(path.with_file_name("filler")).map_err(|e| e.to_string())?;
@@ -191,44 +188,20 @@ impl<'a> History<'a> {
 
     /// Lets the database write until it is refused, for lack of room alone.
     fn fill(&mut self, setup: &Setup) -> Result<Told, String> {
-        self.session += 1;
-        let spec = Spec {
-            dir: &self.database(),
-            ledger: &self.ledger,
-            session: self.session,
-            expected: &self.expected,
-            setup,
-            more: vec!["--reads-go-on".into()],
-            strace: None,
-        };
-        let (worker, ledger) = spec.start()?;
+        let task = Task { reads_go_on: true, ..self.history.task(setup) };
+        let (worker, ledger) = Worker::start(&task, None)?;
         match worker.wait(FILL_MOST)? {
             End::Refused(said) if said.to_lowercase().contains("no space left") => {}
             end => return Err(format!("filling the file system ended otherwise: {end:?}")),
         }
-        let acks = ledger.all(self.expected.shape.writers).map_err(|e| e.to_string())?;
-        Ok(Told { session: self.session, before: acks.clone(), after: acks })
-    }
-
-    /// Opens and judges.
-    fn judged(
-        &mut self,
-        setup: &Setup,
-        read_only: bool,
-        told: Option<&Told>,
-    ) -> Result<(Db, Tally), String> {
-        let mut options = setup.options()?;
-        options.read_only = read_only;
-        let db = open_patiently(&self.database(), &options)?;
-        let tally = judge(&db, &mut self.expected, told, Survives::Everything)?;
-        Ok((db, tally))
+        self.history.acks(&ledger)
     }
 
     /// Opens for writing without free room: that may be refused, cleanly.
     fn try_writing(&mut self, setup: &Setup) -> Result<Option<Db>, String> {
-        match Db::open_with(self.database(), setup.options()?) {
+        match Db::open_with(&self.history.dir, setup.options()?) {
             Ok(db) => {
-                judge(&db, &mut self.expected, None, Survives::Everything)?;
+                judge(&db, &mut self.history.expected, None, Survives::Everything)?;
                 Ok(Some(db))
             }
             Err(error) if error.kind() == ErrorKind::NoSpace => Ok(None),
@@ -243,16 +216,17 @@ impl<'a> History<'a> {
             let Some(keyspace) = db.open_keyspace(name).map_err(|e| e.to_string())? else {
                 continue;
             };
-            for writer in 0..self.expected.shape.writers {
+            for writer in 0..self.history.expected.shape.writers {
                 batch.delete_range(&keyspace, key(writer, 1), key(writer, SLOTS * 2));
             }
         }
         match db.write(batch, WriteSync::Yes) {
             Ok(_) => {
-                for content in &mut self.expected.content {
+                let expected = &mut self.history.expected;
+                for content in &mut expected.content {
                     content.retain(|(_, slot), _| *slot == 0);
                 }
-                judge(db, &mut self.expected, None, Survives::Everything).map(|_| true)
+                judge(db, expected, None, Survives::Everything).map(|_| true)
             }
             Err(error) if error.kind() == ErrorKind::NoSpace => Ok(false),
             Err(error) => Err(format!("deleting: {error}")),
@@ -261,23 +235,13 @@ impl<'a> History<'a> {
 
     /// Lets a new process write as usual.
     fn write_some(&mut self, setup: &Setup) -> Result<(), String> {
-        self.session += 1;
-        let spec = Spec {
-            dir: &self.database(),
-            ledger: &self.ledger,
-            session: self.session,
-            expected: &self.expected,
-            setup,
-            more: vec!["--batches".into(), "50".into()],
-            strace: None,
-        };
-        let (worker, ledger) = spec.start()?;
+        let task = Task { batches: 50, ..self.history.task(setup) };
+        let (worker, ledger) = Worker::start(&task, None)?;
         match worker.wait(FILL_MOST)? {
             End::Done => {}
             end => return Err(format!("with room again, writing ended: {end:?}")),
         }
-        let acks = ledger.all(self.expected.shape.writers).map_err(|e| e.to_string())?;
-        let told = Told { session: self.session, before: acks.clone(), after: acks };
-        self.judged(setup, true, Some(&told)).map(|_| ())
+        let told = self.history.acks(&ledger)?;
+        self.history.judged(setup, true, Some(&told), Survives::Everything).map(|_| ())
     }
 }

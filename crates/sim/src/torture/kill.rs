@@ -5,16 +5,17 @@
 //! and a file system in memory is as good as one on a device, and ten times as fast. Owns: the
 //! moment at which the process dies. Never does: judge.
 
-use super::child::{End, Spec, Worker};
-use super::judge::{Survives, Tally, Told, judge};
+use super::child::{End, Worker};
+use super::history::{History, close, verify};
+use super::judge::{Survives, Tally, Told};
 use super::ledger::Ledger;
 use super::plan::{Failure, Outcome, Plan};
 use super::setup::Setup;
 use super::stop;
-use super::workload::{Expected, Shape};
+use super::worker::Task;
+use super::workload::Shape;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use windrow::{Db, ErrorKind, Options};
 use windrow_env::testing::Rng;
 
 /// Kills of one directory before the next one is begun.
@@ -38,9 +39,6 @@ const CALLS: [(&str, u64); 9] = [
 /// The longest time that a process may take to reach its system call.
 pub(super) const STRACE_MOST: Duration = Duration::from_secs(3);
 
-/// The longest time that a killed process may take to die: minutes on a busy machine.
-pub(super) const DYING_MOST: Duration = Duration::from_secs(600);
-
 /// The bytes that the canary leaves of each log: its header, and little more.
 const LOG_KEPT_BYTES: u64 = 256;
 
@@ -54,15 +52,11 @@ struct Figures {
     tally: Tally,
 }
 
-/// One directory and its history.
-struct History<'a> {
+/// One directory, whose workers are killed.
+struct Killed<'a> {
     plan: &'a Plan,
-    rng: Rng,
-    session: u64,
-    dir: PathBuf,
-    ledger: PathBuf,
     strace: Option<&'a Path>,
-    expected: Expected,
+    history: History,
     /// Whether a worker got as far as having it open.
     exists: bool,
 }
@@ -82,11 +76,15 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let mut said = begin;
     while figures.kills < plan.rounds && !stop::requested() {
         let dir = scratch.path().join(format!("seed-{seed}"));
-        let ledger = ledgers.path().join("ledger");
-        let mut history = History::new(plan, seed, dir.clone(), ledger, strace.as_deref());
+        let mut killed = Killed {
+            plan,
+            strace: strace.as_deref(),
+            history: begin_history(seed, dir.clone(), ledgers.path()),
+            exists: false,
+        };
         for _ in 0..SESSIONS.min(plan.rounds - figures.kills) {
-            if let Err(why) = history.live(&mut figures) {
-                let why = format!("seed {seed}, session {}: {why}", history.session);
+            if let Err(why) = killed.live(&mut figures) {
+                let why = format!("seed {seed}, session {}: {why}", killed.history.session);
                 let _ = scratch.keep();
                 return Err(Failure { why, seed, kept: Some(dir) });
             }
@@ -127,49 +125,35 @@ pub(super) fn strace() -> Option<PathBuf> {
     works.is_ok_and(|output| output.status.success()).then_some(found)
 }
 
-impl<'a> History<'a> {
-    fn new(
-        plan: &'a Plan,
-        seed: u64,
-        dir: PathBuf,
-        ledger: PathBuf,
-        strace: Option<&'a Path>,
-    ) -> History<'a> {
-        let mut rng = Rng::new(seed);
-        let shape = Shape {
-            seed: rng.next_u64(),
-            writers: 1 + rng.below(5) as u32,
-            slots: 20 + rng.below(150),
-            synced_percent: [0, 5, 50][rng.below(3) as usize],
-            deleted_percent: 5 + rng.below(40),
-        };
-        let expected = Expected::new(shape);
-        History { plan, rng, session: 0, dir, ledger, strace, expected, exists: false }
-    }
+/// Begins the history of a seed's directory.
+fn begin_history(seed: u64, dir: PathBuf, ledgers: &Path) -> History {
+    let mut rng = Rng::new(seed);
+    let shape = Shape {
+        seed: rng.next_u64(),
+        writers: 1 + rng.below(5) as u32,
+        slots: 20 + rng.below(150),
+        synced_percent: [0, 5, 50][rng.below(3) as usize],
+        deleted_percent: 5 + rng.below(40),
+    };
+    History::new(rng, shape, dir, ledgers)
+}
 
+impl Killed<'_> {
     /// Runs one process from its start to the judgement of its files.
     fn live(&mut self, figures: &mut Figures) -> Result<(), String> {
-        self.session += 1;
-        let setup = Setup::draw(&mut self.rng, &self.plan.preset);
-        let strace = match self.strace {
-            Some(strace) if self.rng.below(STRACE_ONE_IN) == 0 => {
-                let (call, most) = CALLS[self.rng.below(CALLS.len() as u64) as usize];
-                Some((strace.to_path_buf(), call, 1 + self.rng.below(most)))
+        let rng = &mut self.history.rng;
+        let setup = Setup::draw(rng, &self.plan.preset);
+        let death = match self.strace {
+            Some(strace) if rng.below(STRACE_ONE_IN) == 0 => {
+                let (call, most) = CALLS[rng.below(CALLS.len() as u64) as usize];
+                Some((strace, call, 1 + rng.below(most)))
             }
             _ => None,
         };
-        let pause_us = [0, 200, 2_000][self.rng.below(3) as usize];
-        let by_call = strace.is_some();
-        let spec = Spec {
-            dir: &self.dir,
-            ledger: &self.ledger,
-            session: self.session,
-            expected: &self.expected,
-            setup: &setup,
-            more: vec!["--pause-us".into(), pause_us.to_string()],
-            strace,
-        };
-        let (worker, ledger) = spec.start()?;
+        let pause_us = [0, 200, 2_000][rng.below(3) as usize];
+        let by_call = death.is_some();
+        let task = Task { pause_us, ..self.history.task(&setup) };
+        let (worker, ledger) = Worker::start(&task, death)?;
         let end =
             if by_call { worker.wait(STRACE_MOST)? } else { self.kill_somewhen(worker, &ledger)? };
         if end != End::Killed {
@@ -180,10 +164,9 @@ impl<'a> History<'a> {
         figures.by_call += u64::from(by_call);
         figures.before_open += u64::from(!opened);
         self.exists |= opened;
-        let acks = ledger.all(self.expected.shape.writers).map_err(|e| e.to_string())?;
-        let told = Told { session: self.session, before: acks.clone(), after: acks };
+        let told = self.history.acks(&ledger)?;
         if self.plan.sabotage {
-            forget_a_log(&self.dir);
+            forget_a_log(&self.history.dir);
         }
         self.judge(&setup, &told, figures)
             .map_err(|why| format!("{why}\nwritten under {:?}", setup.settings))
@@ -192,16 +175,17 @@ impl<'a> History<'a> {
     /// Kills the worker after a delay, counted from the start of the process in half of all
     /// sessions (so that it dies in recovery too), else from the end of its recovery.
     fn kill_somewhen(&mut self, mut worker: Worker, ledger: &Ledger) -> Result<End, String> {
-        if self.rng.below(2) == 0 {
+        let rng = &mut self.history.rng;
+        if rng.below(2) == 0 {
             while !ledger.is_opened() && !worker.run_for(Duration::from_micros(200))? {}
         }
         let (least, most) = DELAY_US;
-        let even = self.rng.next_u64() as f64 / u64::MAX as f64;
+        let even = rng.next_u64() as f64 / u64::MAX as f64;
         let delay_us = least * (most / least).powf(even);
         std::thread::sleep(Duration::from_micros(delay_us as u64));
         if self.plan.sabotage {
             // There must be a write to forget, however slow the machine is.
-            let acks = || ledger.all(self.expected.shape.writers).map_err(|e| e.to_string());
+            let acks = || self.history.acks(ledger).map(|told| told.before);
             let before = acks()?;
             while acks()? == before && !worker.run_for(Duration::from_micros(200))? {}
         }
@@ -211,23 +195,20 @@ impl<'a> History<'a> {
     /// Judges mostly by a read-only open, which leaves the recovery to the next process and its
     /// kill; now and then by an open for writing.
     fn judge(&mut self, setup: &Setup, told: &Told, figures: &mut Figures) -> Result<(), String> {
-        if !self.exists && !self.dir.join("CURRENT").exists() {
+        let history = &mut self.history;
+        if !self.exists && !history.dir.join("CURRENT").exists() {
             return Ok(());
         }
-        let whole = self.rng.below(6) == 0;
-        let mut options = setup.options()?;
-        options.read_only = !whole;
-        let db = open_patiently(&self.dir, &options)?;
-        let tally = judge(&db, &mut self.expected, Some(told), Survives::Everything)?;
+        let whole = history.rng.below(6) == 0;
+        let (db, tally) = history.judged(setup, !whole, Some(told), Survives::Everything)?;
         figures.tally.add(tally);
-        if whole || self.rng.below(10) == 0 {
-            db.verify().and_then(|r| r.into_result()).map_err(|e| format!("verify: {e}"))?;
+        if whole || history.rng.below(10) == 0 {
+            verify(&db)?;
             figures.verified += 1;
         }
-        db.close().map_err(|e| format!("close: {e}"))?;
-        if whole && self.rng.below(2) == 0 {
-            let db = open_patiently(&self.dir, &options)?;
-            judge(&db, &mut self.expected, None, Survives::Everything)?;
+        close(&db)?;
+        if whole && history.rng.below(2) == 0 {
+            history.judged(setup, false, None, Survives::Everything)?;
         }
         Ok(())
     }
@@ -240,20 +221,6 @@ fn forget_a_log(dir: &Path) {
     for log in logs {
         if let Ok(file) = std::fs::File::options().write(true).open(log) {
             let _ = file.set_len(LOG_KEPT_BYTES);
-        }
-    }
-}
-
-/// Opens a database whose last owner may still be dying: a traced process outlives its tracer by a
-/// moment.
-pub fn open_patiently(dir: &Path, options: &Options) -> Result<Db, String> {
-    let until = Instant::now() + DYING_MOST;
-    loop {
-        match Db::open_with(dir, options.clone()) {
-            Err(e) if e.kind() == ErrorKind::Busy && Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            opened => return opened.map_err(|e| format!("open: {e}")),
         }
     }
 }

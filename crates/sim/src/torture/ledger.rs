@@ -10,8 +10,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes before the first region: the flag that the database was opened.
+/// Bytes before the first region: the flag that the database was opened, and what it then had.
 const HEAD_BYTES: u64 = 4096;
+/// Where the numbers of each writer's batches at the begin of the session are.
+const BEGIN_AT: u64 = 8;
 /// Bytes of a writer's region: half a day of batches. The file is sparse.
 const REGION_BYTES: u64 = 1 << 30;
 const SYNCED: u64 = 1 << 63;
@@ -56,12 +58,27 @@ impl Ledger {
         Ok(Ledger { file: File::options().read(true).write(true).open(path)? })
     }
 
-    /// Notes that the worker has opened the database.
+    /// Notes that the worker has opened the database, with these numbers of batches in it.
     ///
     /// # Errors
     /// The system's error.
-    pub fn set_opened(&self) -> io::Result<()> {
+    pub fn set_opened(&self, begin: &[u64]) -> io::Result<()> {
+        let begin: Vec<u8> = begin.iter().flat_map(|number| number.to_le_bytes()).collect();
+        self.file.write_all_at(&begin, BEGIN_AT)?;
         self.file.write_all_at(&[1], 0)
+    }
+
+    /// Returns the numbers that [`Ledger::set_opened`] noted; `None` before that.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn begin(&self, writers: u32) -> io::Result<Option<Vec<u64>>> {
+        if !self.is_opened() {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; 8 * writers as usize];
+        self.file.read_exact_at(&mut bytes, BEGIN_AT)?;
+        Ok(Some(bytes.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number)).collect()))
     }
 
     /// Whether the worker has opened the database.
@@ -142,9 +159,10 @@ mod tests {
         }
         ledger.note(0, 1, ack(5, true)).unwrap();
         assert!(!ledger.is_opened());
-        ledger.set_opened().unwrap();
+        ledger.set_opened(&[7, 8, 9]).unwrap();
         let again = Ledger::open(&path).unwrap();
         assert!(again.is_opened());
+        assert_eq!(again.begin(3).unwrap(), Some(vec![7, 8, 9]));
         let all = again.all(3).unwrap();
         assert_eq!((all[0].len(), all[1].len(), all[2].len()), (0, 20_000, 0));
         assert_eq!((all[1][0], all[1][1]), (ack(1, true), ack(2, false)));

@@ -3,16 +3,20 @@
 //!
 //! Owns: the limits, each in a part of its own. Never does: judge the contents of the database.
 
-use super::bench::Bench;
-use super::child::End;
-use super::judge::{Survives, judge};
+use super::child::{End, Worker};
+use super::history::History;
+use super::judge::{Survives, Told, judge};
+use super::ledger::Ledger;
 use super::plan::{Failure, Outcome, Plan};
 use super::setup::Setup;
+use super::worker::Task;
+use super::workload::Shape;
 use super::{memory, stop, trace};
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
 use std::path::Path;
 use std::time::Duration;
 use windrow::{Db, ErrorKind};
+use windrow_env::testing::Rng;
 
 /// Descriptors that a process gets, standard streams and ledger included.
 const DESCRIPTORS: [u64; 8] = [10, 12, 16, 20, 24, 32, 48, 64];
@@ -34,9 +38,17 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let mut lines = Vec::new();
     for (name, part) in parts {
         let dir = scratch.path().join(name.replace(' ', "-"));
-        let mut bench = Bench::new(&dir, plan.seed)
+        std::fs::create_dir_all(&dir)
             .map_err(|e| plan.failure(plan.seed, format!("{}: {e}", dir.display())))?;
-        match part(plan, &mut bench) {
+        let shape = Shape {
+            seed: plan.seed,
+            writers: 3,
+            slots: 2_000,
+            synced_percent: 2,
+            deleted_percent: 10,
+        };
+        let mut history = History::new(Rng::new(plan.seed), shape, dir.join("db"), &dir);
+        match part(plan, &mut history) {
             Ok(figures) => lines.push(format!("{name}: {figures}")),
             Err(why) => {
                 let _ = scratch.keep();
@@ -52,29 +64,49 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     Ok(Outcome::Passed(format!("all passed ({})", lines.len())))
 }
 
-type Part = fn(&Plan, &mut Bench) -> Result<String, String>;
+type Part = fn(&Plan, &mut History) -> Result<String, String>;
+
+/// Lets a worker write for a while and kills it: logs are left behind.
+fn leave_logs(history: &mut History, setup: &Setup) -> Result<Told, String> {
+    let (mut worker, ledger) = opened(&Task { pause_us: 500, ..history.task(setup) })?;
+    worker.run_for(Duration::from_millis(5 + history.rng.below(40)))?;
+    match worker.kill()? {
+        End::Killed => history.acks(&ledger),
+        end => Err(format!("the worker ended by itself: {end:?}")),
+    }
+}
+
+/// Starts a worker, and waits until it has the database open.
+fn opened(task: &Task) -> Result<(Worker, Ledger), String> {
+    let (mut worker, ledger) = Worker::start(task, None)?;
+    while !ledger.is_opened() {
+        if worker.run_for(Duration::from_millis(1))? {
+            return Err(format!("the holder ended by itself: {:?}", worker.kill()?));
+        }
+    }
+    Ok((worker, ledger))
+}
 
 /// With too few descriptors a call fails, nothing panics, and nothing is lost; with more it works
 /// again.
-fn few_descriptors(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
+fn few_descriptors(plan: &Plan, history: &mut History) -> Result<String, String> {
     let (mut done, mut refused, mut acknowledged) = (0, 0, 0);
     for round in 0..plan.rounds {
-        let mut setup = Setup::draw(&mut bench.rng, &plan.preset);
+        let mut setup = Setup::draw(&mut history.rng, &plan.preset);
         // Many small tables.
         setup.settings.extend(["memtable_bytes=64KiB".into(), "level_base_bytes=64KiB".into()]);
         let count = DESCRIPTORS[round as usize % DESCRIPTORS.len()];
-        let more = ["--descriptors", &count.to_string(), "--batches", "300"];
-        let (worker, ledger) = bench.start(&setup, more.map(String::from).to_vec())?;
+        let task = Task { descriptors: count, batches: 300, ..history.task(&setup) };
+        let (worker, ledger) = Worker::start(&task, None)?;
         match worker.wait(WORK_MOST)? {
             End::Done => done += 1,
             End::Refused(said) if said.contains("Too many open files") => refused += 1,
             end => return Err(format!("with {count} descriptors it ended: {end:?}, {setup:?}")),
         }
-        let told = bench.told(&ledger)?;
-        let dir = bench.dir.clone();
+        let told = history.acks(&ledger)?;
         // Even the open may have been refused.
-        if dir.join("CURRENT").exists() {
-            acknowledged += bench.judged(&dir, &setup, false, Some(&told))?;
+        if history.dir.join("CURRENT").exists() {
+            acknowledged += history.checked(&setup, false, Some(&told))?;
         }
         if stop::requested() {
             break;
@@ -91,20 +123,15 @@ fn few_descriptors(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
 
 /// While one process has the database open, another one is refused, for reading too; once the owner
 /// is dead no process is.
-fn a_second_process(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
+fn a_second_process(plan: &Plan, history: &mut History) -> Result<String, String> {
     let (mut refused, mut acknowledged) = (0, 0);
     for _ in 0..plan.rounds {
-        let setup = Setup::draw(&mut bench.rng, &plan.preset);
-        let (mut worker, ledger) = bench.start(&setup, vec!["--pause-us".into(), "1000".into()])?;
-        while !ledger.is_opened() {
-            if worker.run_for(Duration::from_millis(1))? {
-                return Err(format!("the holder ended by itself: {:?}", worker.kill()?));
-            }
-        }
+        let setup = Setup::draw(&mut history.rng, &plan.preset);
+        let (worker, ledger) = opened(&Task { pause_us: 1_000, ..history.task(&setup) })?;
         for read_only in [false, true] {
             let mut options = setup.options()?;
             options.read_only = read_only;
-            match Db::open_with(&bench.dir, options) {
+            match Db::open_with(&history.dir, options) {
                 Err(e) if e.kind() == ErrorKind::Busy => {
                     let pid = worker.id().to_string();
                     if !e.to_string().contains(&pid) {
@@ -117,11 +144,11 @@ fn a_second_process(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
             }
         }
         worker.kill()?;
-        let told = bench.told(&ledger)?;
-        let dir = bench.dir.clone();
+        let told = history.acks(&ledger)?;
         // At once: a dead owner blocks no process.
-        let db = Db::open_with(&dir, setup.options()?).map_err(|e| format!("afterwards: {e}"))?;
-        let tally = judge(&db, &mut bench.expected, Some(&told), Survives::Everything)?;
+        let db = Db::open_with(&history.dir, setup.options()?);
+        let db = db.map_err(|e| format!("afterwards: {e}"))?;
+        let tally = judge(&db, &mut history.expected, Some(&told), Survives::Everything)?;
         acknowledged += tally.acknowledged;
         if stop::requested() {
             break;
@@ -135,22 +162,24 @@ fn a_second_process(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
 
 /// A read-only open changes nothing: not a file, not a name, not a time; and works on a file system
 /// without write access.
-fn read_only(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
+fn read_only(plan: &Plan, history: &mut History) -> Result<String, String> {
     let root = rustix::process::geteuid().is_root();
-    let point = bench.dir.with_file_name("read-only");
+    let point = history.dir.with_file_name("read-only");
     std::fs::create_dir_all(&point).map_err(|e| e.to_string())?;
     let mut done = 0;
     for _ in 0..plan.rounds {
-        let setup = Setup::draw(&mut bench.rng, &plan.preset);
-        let told = bench.leave_logs(&setup)?;
-        let dir = bench.dir.clone();
+        let setup = Setup::draw(&mut history.rng, &plan.preset);
+        let told = leave_logs(history, &setup)?;
+        let dir = history.dir.clone();
         let before = trace::of(&dir)?;
-        bench.judged(&dir, &setup, true, Some(&told))?;
+        history.checked(&setup, true, Some(&told))?;
         if root {
             bind_read_only(&dir, &point)?;
-            let judged = bench.judged(&point, &setup, true, None);
+            history.dir.clone_from(&point);
+            let on_mount = history.checked(&setup, true, None);
+            history.dir.clone_from(&dir);
             unmount(&point, UnmountFlags::DETACH).map_err(|e| e.to_string())?;
-            judged?;
+            on_mount?;
         }
         let after = trace::of(&dir)?;
         if before != after {

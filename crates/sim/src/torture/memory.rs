@@ -4,16 +4,18 @@
 //! Owns: the control group (version 1 or 2, by the system), removed when dropped. Never does: count
 //! the page cache against the database: the kernel takes it back before it kills.
 
-use super::bench::Bench;
+use super::child::Worker;
+use super::history::History;
 use super::plan::Plan;
 use super::setup::Setup;
+use super::worker::Task;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// `memory_bytes` of the database.
 const BUDGET_BYTES: u64 = 256 << 20;
 /// Iterators that stay open.
-const ITERATORS: u64 = 10_000;
+const ITERATORS: usize = 10_000;
 
 /// The type that `statfs` returns for a file system in memory.
 const TMPFS: u64 = 0x0102_1994;
@@ -68,11 +70,11 @@ impl Drop for Group {
 ///
 /// # Errors
 /// The kill, or another failure, of the worker.
-pub(super) fn run(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
+pub(super) fn run(plan: &Plan, history: &mut History) -> Result<String, String> {
     if plan.seconds == 0 {
         return Ok("SKIPPED: --seconds 0".into());
     }
-    let parent = bench.dir.parent().unwrap_or(&bench.dir);
+    let parent = history.dir.parent().unwrap_or(&history.dir);
     if rustix::fs::statfs(parent).is_ok_and(|stat| stat.f_type as u64 == TMPFS) {
         return Ok("SKIPPED: files in memory count as memory, give --dir on a device".into());
     }
@@ -81,13 +83,13 @@ pub(super) fn run(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
     };
     let limit = BUDGET_BYTES + BUDGET_BYTES / 10;
     group.write(group.limit, limit)?;
-    bench.expected.shape.slots = 200_000;
-    let mut setup = Setup::draw(&mut bench.rng, &plan.preset);
+    history.expected.shape.slots = 200_000;
+    let mut setup = Setup::draw(&mut history.rng, &plan.preset);
     // The sizes are the defaults'; the preset and the compression stay as drawn.
     setup.settings.retain(|s| s.starts_with("preset") || s.starts_with("compression"));
     setup.settings.push(format!("memory_bytes={BUDGET_BYTES}"));
-    let more = ["--iterators", &ITERATORS.to_string(), "--pause-us", "200"];
-    let (mut worker, ledger) = bench.start(&setup, more.map(String::from).to_vec())?;
+    let task = Task { iterators: ITERATORS, pause_us: 200, ..history.task(&setup) };
+    let (mut worker, ledger) = Worker::start(&task, None)?;
     group.write("cgroup.procs", u64::from(worker.id()))?;
     let ended = worker.run_for(Duration::from_secs(plan.seconds))?;
     let resident = high_water(worker.id());
@@ -100,9 +102,8 @@ pub(super) fn run(plan: &Plan, bench: &mut Bench) -> Result<String, String> {
         ));
     }
     let peak = std::fs::read_to_string(group.dir.join(group.peak)).unwrap_or_default();
-    let told = bench.told(&ledger)?;
-    let dir = bench.dir.clone();
-    let acknowledged = bench.judged(&dir, &setup, false, Some(&told))?;
+    let told = history.acks(&ledger)?;
+    let acknowledged = history.checked(&setup, false, Some(&told))?;
     Ok(format!(
         "{ITERATORS} iterators and 3 writers for {} s within {limit} bytes (memory_bytes \
          {BUDGET_BYTES}): resident at most {resident}, the group with its page cache {}; lost 0 \

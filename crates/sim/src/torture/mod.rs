@@ -15,13 +15,13 @@
 )]
 
 pub mod backups;
-mod bench;
 pub mod child;
 pub mod cut;
 pub mod failing_reads;
 pub mod follow;
 pub mod follow_actors;
 pub mod full;
+mod history;
 pub mod judge;
 pub mod kill;
 pub mod ledger;

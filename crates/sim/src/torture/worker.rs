@@ -6,7 +6,6 @@
 //! by its exit code. Never does: end by itself without a fault, unless it was told how many batches
 //! to write.
 
-use super::child::{EXIT_BROKEN, EXIT_REFUSED};
 use super::ledger::{Ack, Ledger};
 use super::setup::Setup;
 use super::workload::{Change, KEYSPACES, Shape, Value, key};
@@ -21,8 +20,13 @@ use std::time::Duration;
 use windrow::{Batch, Db, Error, ErrorKind, Iter, Keyspace, WriteSync};
 use windrow_env::testing::Rng;
 
+/// The database refused to go on, as it may, with a clean error.
+pub const EXIT_REFUSED: u8 = 3;
+/// The database broke a promise, and the worker saw it.
+pub const EXIT_BROKEN: u8 = 4;
+
 /// The arguments of a worker.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Task {
     /// The database.
     #[arg(long)]
@@ -69,6 +73,54 @@ pub struct Task {
 }
 
 impl Task {
+    /// Returns the task of a worker that writes until it is killed. `session`: its number, and the
+    /// numbers of the batches that are in the database.
+    pub(super) fn new(
+        shape: Shape,
+        dir: PathBuf,
+        ledger: PathBuf,
+        (session, numbers): (u64, Vec<u64>),
+        setup: &Setup,
+    ) -> Task {
+        let Shape { seed, slots, synced_percent, deleted_percent, .. } = shape;
+        let settings = setup.settings.clone();
+        Task {
+            dir,
+            ledger,
+            seed,
+            session,
+            numbers,
+            slots,
+            synced_percent,
+            deleted_percent,
+            settings,
+            ..Task::default()
+        }
+    }
+
+    /// Returns the arguments that make it.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let numbers: Vec<String> = self.numbers.iter().map(u64::to_string).collect();
+        let named = [
+            ("--dir", self.dir.display().to_string()),
+            ("--ledger", self.ledger.display().to_string()),
+            ("--seed", self.seed.to_string()),
+            ("--session", self.session.to_string()),
+            ("--numbers", numbers.join(",")),
+            ("--slots", self.slots.to_string()),
+            ("--synced-percent", self.synced_percent.to_string()),
+            ("--deleted-percent", self.deleted_percent.to_string()),
+            ("--pause-us", self.pause_us.to_string()),
+            ("--batches", self.batches.to_string()),
+            ("--iterators", self.iterators.to_string()),
+            ("--descriptors", self.descriptors.to_string()),
+        ];
+        let settings = self.settings.iter().map(|setting| ("--set", setting.clone()));
+        let named = named.into_iter().chain(settings);
+        let flag = self.reads_go_on.then(|| "--reads-go-on".to_owned());
+        named.flat_map(|(name, value)| [name.to_owned(), value]).chain(flag).collect()
+    }
+
     fn shape(&self) -> Shape {
         Shape {
             seed: self.seed,
@@ -128,7 +180,7 @@ fn work<T>(task: &Task, other: impl FnOnce(&Db, &Crew<'_>) -> Result<T, End>) ->
     let db = Db::open_with(&task.dir, setup.options().map_err(End::Broken)?)?;
     let keyspaces =
         KEYSPACES.iter().map(|name| db.keyspace(name)).collect::<Result<Vec<_>, _>>()?;
-    ledger.set_opened().map_err(broken)?;
+    ledger.set_opened(&task.numbers).map_err(broken)?;
     let stop = AtomicBool::new(false);
     let crew = Crew { task, shape: task.shape(), db: &db, keyspaces, ledger, stop };
     let done = other(&db, &crew)?;

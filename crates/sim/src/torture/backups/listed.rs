@@ -6,8 +6,8 @@
 //!
 //! Owns: these rules, and those of the list. Never does: run the program.
 
+use super::super::history::DYING_MOST;
 use super::super::judge::{Survives, Told, judge};
-use super::super::kill::DYING_MOST;
 use super::super::ledger::{Ack, Ledger};
 use super::super::setup::Setup;
 use super::super::workload::Expected;

@@ -15,8 +15,8 @@ mod listed;
 pub mod moments;
 mod program;
 
+use super::history::open_patiently;
 use super::judge::{Survives, Told, judge};
-use super::kill::open_patiently;
 use super::ledger::Ledger;
 use super::plan::{Failure, Outcome, scratch};
 use super::setup::Setup;
