@@ -1,23 +1,28 @@
 //! `torture follow`: processes that read a database next to its writer. The writer is killed now
 //! and then, one of the followers again and again.
 //!
-//! The writer's n-th batch puts n into two keyspaces and into a slot that follows from n, so n
-//! alone determines the contents. It writes n to the shared board once the batch is acknowledged: a
-//! follower that refreshes after that must show at least n. Runs with and without followers
+//! The writer is a worker, whose ledger the followers read. Runs with and without followers
 //! alternate, and the writer's counts in each are reported.
 //!
 //! Owns: the processes, and the figures. Never does: fail for a figure of speed; the rules are with
-//! the processes (`follow_actors.rs`).
+//! the followers (`follower.rs`).
 
-use super::follow_actors::{Board, Kind, OVER_AT, Task};
+use super::child::{End, Worker};
+use super::follower::{self, ledger, over, refreshes, setup, shape};
+use super::history::{History, close};
+use super::judge::Survives;
+use super::ledger::Ledger;
 use super::plan::{Failure, Outcome, scratch};
 use super::stop;
+use super::worker::Task;
 use clap::Args;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use windrow::{Db, Options, inspect};
+use windrow::{Db, inspect};
 use windrow_env::testing::Rng;
+
+/// The longest time that a process may take to begin, or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The arguments of a run.
 #[derive(Args, Clone, Debug)]
@@ -52,47 +57,6 @@ struct Figures {
     refreshes: u64,
     kills: u64,
     writer_kills: u64,
-}
-
-/// A process of the run. Dropping it kills it.
-struct Process {
-    child: Child,
-    name: String,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Process {
-    fn start(task: &Task, name: String) -> Result<Process, String> {
-        let failed = |error: std::io::Error| format!("start {name}: {error}");
-        let program = std::env::current_exe().map_err(failed)?;
-        let mut command = Command::new(program);
-        command.arg("follow-actor").args(task.arguments());
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(failed)?;
-        Ok(Process { child, name })
-    }
-
-    /// Whether it still runs.
-    ///
-    /// # Errors
-    /// If it has ended with a failure.
-    fn runs(&mut self) -> Result<bool, String> {
-        match self.child.try_wait().map_err(|error| format!("{}: {error}", self.name))? {
-            None => Ok(true),
-            Some(status) if status.success() => Ok(false),
-            Some(status) => Err(format!("{} ended with {status}", self.name)),
-        }
-    }
-
-    fn wait(&mut self) -> Result<(), String> {
-        let status = self.child.wait().map_err(|error| format!("{}: {error}", self.name))?;
-        if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", self.name)) }
-    }
 }
 
 /// Runs the plan.
@@ -140,56 +104,111 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     )))
 }
 
-fn one_run(plan: &Plan, dir: &Path, followers: u64, rng: &mut Rng) -> Result<Figures, String> {
-    std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    let task = |kind, number| Task {
-        kind,
-        number,
-        dir: dir.join("db"),
-        board: dir.join("board"),
-        every_ms: plan.every_ms,
-    };
-    let board = Board::create(&dir.join("board"))?;
-    let start_writer = || Process::start(&task(Kind::Writer, 0), "the writer".into());
-    let mut writer = start_writer()?;
-    board.wait_for_batches(Duration::from_secs(60))?;
-    let mut readers = Vec::new();
-    for number in 1..=followers {
-        readers.push(Process::start(&task(Kind::Reader, number), format!("follower {number}"))?);
-    }
-    let victim = || Process::start(&task(Kind::Reader, followers + 1), "the victim".into());
-    let mut killed = if followers > 0 { Some(victim()?) } else { None };
-    let mut figures = Figures::default();
-    let (begin, from) = (Instant::now(), board.acknowledged()?);
-    let length = Duration::from_secs(plan.seconds);
-    let mut kill_writer_at = next_kill(plan, rng, begin);
-    while begin.elapsed() < length && !stop::requested() {
-        std::thread::sleep(Duration::from_millis(50 + rng.below(400)));
-        for reader in &mut readers {
-            if !reader.runs()? {
-                return Err(format!("{} ended by itself", reader.name));
+/// The writers of a run, one after the other.
+struct Writers<'a> {
+    dir: &'a Path,
+    history: History,
+    /// The present one.
+    now: Option<(Worker, Ledger)>,
+    /// Batches that were acknowledged to those before.
+    batches: u64,
+}
+
+impl Writers<'_> {
+    /// Starts the next one, and waits for its first batches.
+    fn start(&mut self) -> Result<(), String> {
+        let task = self.history.task(&setup());
+        let task = Task { ledger: ledger(self.dir, task.session), ..task };
+        let (mut writer, ledger) = Worker::start(&task, None)?;
+        let begin = Instant::now();
+        while self.history.acks(&ledger)?.after.iter().all(Vec::is_empty) {
+            if writer.run_for(Duration::from_millis(10))? || begin.elapsed() > PATIENCE {
+                return Err(format!("the writer does not begin: {:?}", writer.kill()?));
             }
         }
-        if let Some(process) = &mut killed {
-            process.runs()?;
-            *process = victim()?;
+        self.now = Some((writer, ledger));
+        Ok(())
+    }
+
+    /// Kills the present one, and judges the database.
+    fn kill(&mut self) -> Result<(), String> {
+        let Some((writer, ledger)) = self.now.take() else { return Ok(()) };
+        killed("the writer", writer)?;
+        let told = self.history.acks(&ledger)?;
+        let (db, tally) = self.history.judged(&setup(), true, Some(&told), Survives::Everything)?;
+        self.batches += tally.acknowledged;
+        close(&db)
+    }
+
+    /// Returns the number of acknowledged batches.
+    fn acknowledged(&self) -> Result<u64, String> {
+        let acks = self.now.iter().map(|(_, ledger)| self.history.acks(ledger));
+        let acks = acks.collect::<Result<Vec<_>, _>>()?;
+        let count = acks.iter().flat_map(|told| &told.after).map(Vec::len).sum::<usize>();
+        Ok(self.batches + count as u64)
+    }
+}
+
+/// Kills a process that must not have ended by itself.
+fn killed(name: &str, process: Worker) -> Result<(), String> {
+    match process.kill()? {
+        End::Killed => Ok(()),
+        end => Err(format!("{name} ended by itself: {end:?}")),
+    }
+}
+
+fn one_run(plan: &Plan, dir: &Path, followers: u64, rng: &mut Rng) -> Result<Figures, String> {
+    std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let history = History::new(Rng::new(plan.seed), shape(plan.seed), dir.join("db"), dir);
+    let mut writers = Writers { dir, history, now: None, batches: 0 };
+    writers.start()?;
+    let follower = |number| {
+        let (dir, every_ms) = (dir.to_owned(), plan.every_ms);
+        let task = follower::Task { number, seed: plan.seed, dir, every_ms };
+        Worker::spawn("follower", task.arguments())
+    };
+    let mut readers = (1..=followers).map(&follower).collect::<Result<Vec<_>, _>>()?;
+    let victim = || follower(followers + 1);
+    let mut dying = if followers > 0 { Some(victim()?) } else { None };
+    let mut figures = Figures::default();
+    let (begin, from) = (Instant::now(), writers.acknowledged()?);
+    let mut kill_writer_at = next_kill(plan, rng, begin);
+    while begin.elapsed() < Duration::from_secs(plan.seconds) && !stop::requested() {
+        std::thread::sleep(Duration::from_millis(50 + rng.below(400)));
+        for at in 0..readers.len() {
+            if readers[at].run_for(Duration::ZERO)? {
+                killed("a follower", readers.remove(at))?;
+            }
+        }
+        if let Some(process) = dying.take() {
+            killed("the victim", process)?;
+            dying = Some(victim()?);
             figures.kills += 1;
         }
         if kill_writer_at.is_some_and(|at| at <= Instant::now()) {
-            drop(writer);
-            writer = start_writer()?;
+            writers.kill()?;
+            writers.start()?;
             figures.writer_kills += 1;
             kill_writer_at = next_kill(plan, rng, Instant::now());
-        } else if !writer.runs()? {
-            return Err("the writer ended by itself".into());
         }
     }
-    figures.batches = board.acknowledged()? - from;
-    drop(killed);
-    board.set(OVER_AT, 1)?;
-    writer.wait()?;
-    readers.iter_mut().try_for_each(Process::wait)?;
-    figures.refreshes = board.refreshes()?;
+    figures.batches = writers.acknowledged()? - from;
+    drop(dying);
+    writers.kill()?;
+    // The followers' last look is behind a clean close.
+    let (db, _) = writers.history.judged(&setup(), false, None, Survives::Everything)?;
+    close(&db)?;
+    std::fs::write(over(dir), "").map_err(|error| error.to_string())?;
+    for reader in readers {
+        match reader.wait(PATIENCE)? {
+            End::Done => {}
+            end => return Err(format!("a follower ended otherwise: {end:?}")),
+        }
+    }
+    let counts = (1..=followers + 1).filter_map(|number| {
+        std::fs::read_to_string(refreshes(dir, number)).ok()?.parse::<u64>().ok()
+    });
+    figures.refreshes = counts.sum();
     check_size(&dir.join("db"))?;
     Ok(figures)
 }
@@ -203,7 +222,7 @@ fn next_kill(plan: &Plan, rng: &mut Rng, now: Instant) -> Option<Instant> {
 /// Checks that once all readers are gone the directory has only the tables that the database needs.
 fn check_size(dir: &Path) -> Result<(), String> {
     let failed = |error: windrow::Error| error.to_string();
-    let db = Db::open_with(dir, Options::default()).map_err(failed)?;
+    let db = Db::open_with(dir, setup().options()?).map_err(failed)?;
     db.compact().and_then(|()| db.close()).map_err(failed)?;
     let live: usize = inspect::trees(&db).iter().map(|(_, version)| version.file_count()).sum();
     let names = std::fs::read_dir(dir).map_err(|error| error.to_string())?;

@@ -10,6 +10,7 @@ use super::ledger::Ack;
 use super::worker::number_in;
 use super::workload::{Expected, KEYSPACES, key};
 use windrow::{Db, Keyspace};
+use windrow_env::testing::Rng;
 
 /// The part of the machine that survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +132,26 @@ fn check_bounds(
         ));
     }
     Ok(tally)
+}
+
+/// Compares `count` keys, by gets, with the expected contents.
+///
+/// # Errors
+/// The first difference.
+pub fn check_some(db: &Db, expected: &Expected, rng: &mut Rng, count: u64) -> Result<(), String> {
+    for _ in 0..count {
+        let at = rng.below(KEYSPACES.len() as u64) as usize;
+        let writer = rng.below(u64::from(expected.shape.writers)) as u32;
+        let slot = rng.below(1 + expected.shape.slots);
+        let keyspace = db.open_keyspace(KEYSPACES[at]).map_err(|e| e.to_string())?;
+        let keyspace = keyspace.ok_or_else(|| format!("the keyspace {} is gone", KEYSPACES[at]))?;
+        let found = keyspace.get(key(writer, slot)).map_err(|e| e.to_string())?;
+        let want = expected.content[at].get(&(writer, slot)).map(|value| value.bytes());
+        if found.as_deref() != want.as_deref() {
+            return Err(format!("{} has another slot {slot} of writer {writer}", KEYSPACES[at]));
+        }
+    }
+    Ok(())
 }
 
 /// Compares a full scan with the expected contents.

@@ -19,7 +19,7 @@ pub mod child;
 pub mod cut;
 pub mod failing_reads;
 pub mod follow;
-pub mod follow_actors;
+pub mod follower;
 pub mod full;
 mod history;
 pub mod judge;
@@ -94,7 +94,7 @@ enum Command {
     #[command(hide = true)]
     TogetherActor(crate::together::processes::Task),
     #[command(hide = true)]
-    FollowActor(follow_actors::Task),
+    Follower(follower::Task),
     #[command(hide = true)]
     Actor,
     #[command(hide = true)]
@@ -111,7 +111,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Small(plan) => return run_small(&plan),
         Command::Partial(plan) => return run_partial(&plan),
         Command::Follow(plan) => return run_follow(&plan),
-        Command::FollowActor(task) => return follow_actors::run(&task),
+        Command::Follower(task) => return follower::run(&task),
         Command::Together(plan) => return run_together(&plan),
         Command::Backups(plan) => return run_backups(&plan),
         Command::Moments(plan) => return run_moments(&plan),
