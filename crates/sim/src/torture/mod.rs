@@ -103,105 +103,36 @@ enum Command {
     Starved(starved_process::Task),
 }
 
+type Campaign = Box<dyn FnOnce() -> Result<Outcome, Failure>>;
+
 /// Runs the command line. 0: passed or skipped, 1: a failure was found.
 pub fn run(cli: Cli) -> ExitCode {
-    let mut wanted = String::new();
-    let (name, plan) = match cli.command {
+    let (name, campaign): (&str, Campaign) = match cli.command {
         Command::Worker(task) => return worker::run(&task),
-        Command::Small(plan) => return run_small(&plan),
-        Command::Partial(plan) => return run_partial(&plan),
-        Command::Follow(plan) => return run_follow(&plan),
         Command::Follower(task) => return follower::run(&task),
-        Command::Together(plan) => return run_together(&plan),
-        Command::Backups(plan) => return run_backups(&plan),
-        Command::Moments(plan) => return run_moments(&plan),
         Command::TogetherActor(task) => {
             crate::together::processes::act(&task);
             return ExitCode::SUCCESS;
         }
         Command::Starved(task) => return starved_process::run(&task),
-        Command::Memory(plan) => ("memory", plan),
         Command::Actor => return surroundings::actor::run(),
+        Command::Kill(plan) => ("kill", Box::new(move || kill::run(&plan))),
+        Command::Cut(plan) => ("cut", Box::new(move || cut::run(&plan))),
+        Command::Full(plan) => ("full", Box::new(move || full::run(&plan))),
+        Command::Limits(plan) => ("limits", Box::new(move || limits::run(&plan))),
+        Command::Memory(plan) => ("memory", Box::new(move || starve::run(&plan))),
+        Command::Partial(plan) => ("partial", Box::new(move || partial::run(&plan))),
         Command::Surroundings { plan, scenario } => {
-            wanted = scenario;
-            ("surroundings", plan)
+            ("surroundings", Box::new(move || surroundings::run(&plan, &scenario)))
         }
-        Command::Kill(plan) => ("kill", plan),
-        Command::Cut(plan) => ("cut", plan),
-        Command::Full(plan) => ("full", plan),
-        Command::Limits(plan) => ("limits", plan),
+        Command::Small(plan) => ("small", Box::new(move || small::run(&plan))),
+        Command::Follow(plan) => ("follow", Box::new(move || follow::run(&plan))),
+        Command::Together(plan) => ("together", Box::new(move || together::run(&plan))),
+        Command::Backups(plan) => ("backups", Box::new(move || backups::run(&plan))),
+        Command::Moments(plan) => ("moments", Box::new(move || backups::moments::run(&plan))),
     };
     stop::install();
-    let outcome = match name {
-        "kill" => kill::run(&plan),
-        "cut" => cut::run(&plan),
-        "full" => full::run(&plan),
-        "memory" => starve::run(&plan),
-        "surroundings" => surroundings::run(&plan, &wanted),
-        _ => limits::run(&plan),
-    };
-    let repeat = |seed| {
-        format!(
-            "{name} --seed {seed} --rounds {} --preset '{}' --fs {}",
-            plan.rounds, plan.preset, plan.fs
-        )
-    };
-    report(name, outcome, repeat)
-}
-
-fn run_small(plan: &small::Plan) -> ExitCode {
-    stop::install();
-    report("small", small::run(plan), |seed| format!("small --seed {seed}"))
-}
-
-fn run_follow(plan: &follow::Plan) -> ExitCode {
-    stop::install();
-    let follow::Plan { seconds, rounds, followers, .. } = plan;
-    report("follow", follow::run(plan), |seed| {
-        format!(
-            "follow --seed {seed} --rounds {rounds} --seconds {seconds} --followers {followers}"
-        )
-    })
-}
-
-fn run_together(plan: &together::Plan) -> ExitCode {
-    stop::install();
-    report("together", together::run(plan), |seed| plan.repeat(seed))
-}
-
-fn run_backups(plan: &backups::Plan) -> ExitCode {
-    stop::install();
-    let backups::Plan { kills, preset, .. } = plan;
-    report("backups", backups::run(plan), |seed| {
-        format!("backups --seed {seed} --kills {kills} --preset '{preset}'")
-    })
-}
-
-fn run_moments(plan: &backups::moments::Plan) -> ExitCode {
-    stop::install();
-    let backups::moments::Plan { minutes, preset, slots, .. } = plan;
-    report("moments", backups::moments::run(plan), |seed| {
-        format!("moments --seed {seed} --minutes {minutes} --preset '{preset}' --slots {slots}")
-    })
-}
-
-fn run_partial(plan: &partial::Plan) -> ExitCode {
-    stop::install();
-    let (rounds, seconds) = (plan.rounds, plan.seconds);
-    let cases: Vec<String> = plan.case.iter().map(ToString::to_string).collect();
-    let cases = cases.join(",");
-    report("partial", partial::run(plan), |seed| {
-        format!("partial --seed {seed} --rounds {rounds} --seconds {seconds} --case {cases}")
-    })
-}
-
-/// Reports how a run ended. `repeat`: the arguments that repeat it, by its seed.
-fn report(
-    name: &str,
-    outcome: Result<Outcome, Failure>,
-    repeat: impl Fn(u64) -> String,
-) -> ExitCode {
-    match outcome {
+    match campaign() {
         Ok(Outcome::Passed(figures)) => println!("{name}: {figures}"),
         Ok(Outcome::Skipped(why)) => println!("{name}: SKIPPED: {why}"),
         Err(failure) => {
@@ -209,12 +140,37 @@ fn report(
             if let Some(kept) = &failure.kept {
                 eprintln!("kept: {}", kept.display());
             }
-            eprintln!(
-                "repeat: cargo run --release -p windrow-sim --bin torture -- {}",
-                repeat(failure.seed)
-            );
+            let arguments = repeat(std::env::args().skip(1), failure.seed);
+            eprintln!("repeat: cargo run --release -p windrow-sim --bin torture -- {arguments}");
             return ExitCode::FAILURE;
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Returns the arguments that repeat a run of these ones from a seed on.
+fn repeat(arguments: impl Iterator<Item = String>, seed: u64) -> String {
+    let mut kept = Vec::new();
+    let mut arguments = arguments;
+    while let Some(argument) = arguments.next() {
+        if argument == "--seed" {
+            arguments.next();
+        } else if !argument.starts_with("--seed=") {
+            let plain = argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,".contains(c));
+            kept.push(if plain { argument } else { format!("'{argument}'") });
+        }
+    }
+    format!("{} --seed {seed}", kept.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repeat;
+
+    #[test]
+    fn a_run_is_repeated_from_the_seed_that_failed() {
+        let words = ["kill", "--seed", "1", "--preset", "l2sm shape=leveling(t=2)", "--seed=3"];
+        let repeated = repeat(words.map(str::to_owned).into_iter(), 7);
+        assert_eq!(repeated, "kill --preset 'l2sm shape=leveling(t=2)' --seed 7");
+    }
 }

@@ -19,19 +19,6 @@ pub(super) struct Plan {
     threads: Option<u64>,
 }
 
-impl Plan {
-    /// Returns the arguments that repeat a run.
-    pub(super) fn repeat(&self, seed: u64) -> String {
-        match self.threads {
-            Some(_) => format!("together --threads 1 --seed {seed}"),
-            None => {
-                let processes::Rounds { kills, followers, .. } = self.processes;
-                format!("together --kills {kills} --followers {followers} --seed {seed}")
-            }
-        }
-    }
-}
-
 /// Runs the plan.
 ///
 /// # Errors
