@@ -171,7 +171,7 @@ fn read_only(plan: &Plan, history: &mut History) -> Result<String, String> {
         let setup = Setup::draw(&mut history.rng, &plan.preset);
         let told = leave_logs(history, &setup)?;
         let dir = history.dir.clone();
-        let before = trace::of(&dir)?;
+        let before = trace::of(&dir, true)?;
         history.checked(&setup, true, Some(&told))?;
         if root {
             bind_read_only(&dir, &point)?;
@@ -181,7 +181,7 @@ fn read_only(plan: &Plan, history: &mut History) -> Result<String, String> {
             unmount(&point, UnmountFlags::DETACH).map_err(|e| e.to_string())?;
             on_mount?;
         }
-        let after = trace::of(&dir)?;
+        let after = trace::of(&dir, true)?;
         if before != after {
             return Err(format!("a read-only open left traces: {}", trace::diff(&before, &after)));
         }

@@ -1,50 +1,58 @@
-//! The trace of a directory, which shows whether it was touched: names, inodes, lengths, times of
-//! change, and the bytes.
+//! The trace of a directory, which shows whether it was touched: paths, kinds, targets of links,
+//! lengths and sums of bytes; and, where it is asked for, inodes and times of change.
 //!
 //! Owns: the comparison. Never does: look at when a file was read.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use windrow_env::checksum;
 
-/// Inode, length, modification and change in seconds and ns, checksum of the bytes.
-type Look = (u64, u64, (i64, i64), (i64, i64), u32);
+/// What there is to see of each path.
+pub type Trace = BTreeMap<PathBuf, String>;
 
-/// The traces of a directory and its files.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Trace(BTreeMap<String, Look>);
-
-/// Takes the trace of a directory.
+/// Takes the trace of a directory and all below; nothing if there is none.
 ///
 /// # Errors
 /// The system's error.
-pub fn of(dir: &Path) -> Result<Trace, String> {
-    let failed = |e: std::io::Error| format!("{}: {e}", dir.display());
-    let mut files = BTreeMap::from([(".".to_owned(), look(dir).map_err(failed)?)]);
-    for entry in std::fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        files.insert(name, look(&entry.path()).map_err(failed)?);
+pub fn of(dir: &Path, with_times: bool) -> Result<Trace, String> {
+    let mut trace = Trace::new();
+    look(dir, with_times, &mut trace).map_err(|e| format!("{}: {e}", dir.display()))?;
+    Ok(trace)
+}
+
+fn look(path: &Path, with_times: bool, trace: &mut Trace) -> std::io::Result<()> {
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let kind = meta.file_type();
+    let mut seen = if kind.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            look(&entry?.path(), with_times, trace)?;
+        }
+        "a directory".to_owned()
+    } else if kind.is_symlink() {
+        format!("a link to {}", std::fs::read_link(path)?.display())
+    } else if kind.is_fifo() {
+        "a pipe".to_owned()
+    } else {
+        let bytes = std::fs::read(path)?;
+        format!("{} bytes, {:08x}", bytes.len(), checksum::crc32c(&bytes))
+    };
+    if with_times {
+        let (modified, changed) =
+            ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
+        seen += &format!(", inode {}, {modified:?}, {changed:?}", meta.ino());
     }
-    Ok(Trace(files))
+    trace.insert(path.to_owned(), seen);
+    Ok(())
 }
 
-fn look(path: &Path) -> std::io::Result<Look> {
-    let meta = std::fs::metadata(path)?;
-    let bytes = if meta.is_file() { std::fs::read(path)? } else { Vec::new() };
-    let sum = checksum::crc32c(&bytes);
-    let modified = (meta.mtime(), meta.mtime_nsec());
-    Ok((meta.ino(), meta.len(), modified, (meta.ctime(), meta.ctime_nsec()), sum))
-}
-
-/// Returns the names that differ.
+/// Returns the paths that differ.
 pub fn diff(before: &Trace, after: &Trace) -> String {
-    let names = before.0.keys().chain(after.0.keys());
-    let mut differing: Vec<&str> =
-        names.filter(|n| before.0.get(*n) != after.0.get(*n)).map(String::as_str).collect();
-    differing.dedup();
-    differing.join(" ")
+    let mut paths: Vec<&PathBuf> = before.keys().chain(after.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    paths.retain(|path| before.get(*path) != after.get(*path));
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -56,13 +64,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a");
         std::fs::write(&file, b"one").unwrap();
-        let before = of(dir.path()).unwrap();
-        assert_eq!(before, of(dir.path()).unwrap());
+        let look = || of(dir.path(), true).unwrap();
+        let before = look();
+        assert_eq!(before, look());
         std::fs::write(&file, b"two").unwrap();
-        assert_eq!(diff(&before, &of(dir.path()).unwrap()), "a");
-        let before = of(dir.path()).unwrap();
+        assert_eq!(diff(&before, &look()), file.display().to_string());
+        let before = (look(), of(dir.path(), false).unwrap());
         std::fs::write(dir.path().join("b"), b"").unwrap();
         std::fs::remove_file(dir.path().join("b")).unwrap();
-        assert_eq!(diff(&before, &of(dir.path()).unwrap()), ".");
+        assert_eq!(diff(&before.0, &look()), dir.path().display().to_string());
+        assert_eq!(before.1, of(dir.path(), false).unwrap(), "only the times tell");
     }
 }

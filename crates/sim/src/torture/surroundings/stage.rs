@@ -5,14 +5,12 @@
 //! something hangs. Never does: open a database itself.
 
 use super::actor;
-use std::collections::BTreeMap;
+use crate::torture::trace::{self, Trace};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use windrow_env::checksum;
 
 /// A bound, and no verdict on speed: the slowest answer takes a second.
 const HANGS: Duration = Duration::from_secs(120);
@@ -25,9 +23,6 @@ pub(super) struct Stage {
     /// Damages the files before they are judged, to check that this is noticed.
     pub(super) sabotage: bool,
 }
-
-/// The contents of a directory, by path: kinds, targets of links, sums of bytes.
-pub(super) type Print = BTreeMap<PathBuf, String>;
 
 impl Stage {
     /// Returns a path in it, as text: actors take no spaces.
@@ -102,10 +97,8 @@ impl Stage {
     ///
     /// # Errors
     /// The system's error.
-    pub(super) fn print(&self, dir: &str) -> Result<Print, String> {
-        let mut print = Print::new();
-        look(Path::new(dir), &mut print).map_err(|e| format!("{dir}: {e}"))?;
-        Ok(print)
+    pub(super) fn print(&self, dir: &str) -> Result<Trace, String> {
+        trace::of(Path::new(dir), false)
     }
 
     /// Checks that no foreign bytes were touched: every file from before is unchanged. New files
@@ -113,7 +106,7 @@ impl Stage {
     ///
     /// # Errors
     /// The names that differ.
-    pub(super) fn untouched(&self, dir: &str, before: &Print) -> Result<(), String> {
+    pub(super) fn untouched(&self, dir: &str, before: &Trace) -> Result<(), String> {
         if self.sabotage {
             let spoilt = before.keys().find(|path| path.is_file());
             spoilt
@@ -155,26 +148,6 @@ fn spoil(dir: &Path) -> std::io::Result<()> {
             file.set_len(file.metadata()?.len() / 2)?;
         }
     }
-    Ok(())
-}
-
-fn look(path: &Path, print: &mut Print) -> std::io::Result<()> {
-    let Ok(meta) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    let kind = meta.file_type();
-    let look_at = if kind.is_dir() {
-        for entry in std::fs::read_dir(path)? {
-            look(&entry?.path(), print)?;
-        }
-        "a directory".to_owned()
-    } else if kind.is_symlink() {
-        format!("a link to {}", std::fs::read_link(path)?.display())
-    } else if kind.is_fifo() {
-        "a pipe".to_owned()
-    } else {
-        let bytes = std::fs::read(path)?;
-        format!("{} bytes, {:08x}", bytes.len(), checksum::crc32c(&bytes))
-    };
-    print.insert(path.to_owned(), look_at);
     Ok(())
 }
 
