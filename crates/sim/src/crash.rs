@@ -123,8 +123,6 @@ struct Run<'a> {
     judge: Judge,
     composer: Composer,
     targets: Targets,
-    /// The page cache has survived since the last successful open.
-    kept: bool,
     traces: Traces,
     summary: Summary,
 }
@@ -143,7 +141,6 @@ pub fn run(seed: u64, settings: &Settings) -> Result<Summary, Failure> {
         handles,
         composer: Composer::new(0),
         targets: Targets::default(),
-        kept: true,
         traces: Traces::default(),
         summary: Summary::default(),
         scenario,
@@ -314,12 +311,7 @@ impl Run<'_> {
             0 => {
                 let closed = database.db().close();
                 self.note(|| format!("close: {closed:?}"));
-                match closed {
-                    Ok(()) if !self.judge.writing_off => self.judge.oracle.sync(),
-                    Ok(()) => {}
-                    Err(error) if self.judge.excuses_error(&error) => {}
-                    Err(error) => return Err(format!("close: {error}")),
-                }
+                self.judge.closed(closed)?;
                 scans.drain(&self.judge).map_err(|e| format!("after close: {e}"))?;
             }
             1 => self.fs().halt(),
@@ -335,7 +327,7 @@ impl Run<'_> {
         let seed = fate.next_u64();
         let killed = fate.below(3) == 0;
         // The page cache is gone after one power loss since the last successful open.
-        self.kept &= killed;
+        self.judge.kept &= killed;
         if killed {
             self.fs().kill(seed);
             self.summary.kills += 1;
@@ -360,7 +352,7 @@ impl Run<'_> {
         if self.fs().is_dead() {
             return Ok(());
         }
-        self.recovered(database)?;
+        self.judge.recovered(database.db())?;
         self.feed(database, options)?;
         self.targets.check(&mut self.judge, world, options)?;
         // An earlier session may have ended before they were made.
@@ -411,29 +403,8 @@ impl Run<'_> {
         }
         let resumed = database.db().resume();
         self.note(|| format!("resume: {resumed:?}"));
-        match resumed {
-            _ if self.fs().is_dead() => Ok(()),
-            Ok(()) => {
-                self.summary.resumed += 1;
-                self.judge.resumed(database.db())
-            }
-            Err(error) if self.judge.excuses_error(&error) => Ok(()),
-            Err(error) => Err(format!("resume: {error}")),
-        }
-    }
-
-    /// Judges the contents after an open; an error while the device fails is no answer.
-    fn recovered(&mut self, database: &Database) -> Result<(), String> {
-        // The contents of the device are compared; reads must not fail meanwhile.
-        let fs = self.fs().clone();
-        fs.set_quiet(true);
-        let judged = self.judge.recovered(database.db(), self.kept);
-        fs.set_quiet(false);
-        if fs.is_dead() {
-            return Ok(());
-        }
-        self.kept = true;
-        judged
+        self.summary.resumed += u64::from(self.judge.resumed(database.db(), resumed)?);
+        Ok(())
     }
 
     /// Compares the feed of changes with the contents, where old logs are kept and nothing fails.
@@ -544,7 +515,7 @@ impl Run<'_> {
     fn look_over(&mut self, world: &World, options: &Options) -> Result<(), EndError> {
         let failed = |what: &'static str| move |error| EndError::of(what, &error);
         let database = Database::open(world.clone(), options.clone()).map_err(failed("open"))?;
-        self.recovered(&database).map_err(EndError::wrong)?;
+        self.judge.recovered(database.db()).map_err(EndError::wrong)?;
         if self.judge.detected {
             return Ok(());
         }

@@ -40,6 +40,8 @@ pub struct Judge {
     pub writing_off: bool,
     /// Damage done by a lying device was found: there is no more to judge.
     pub detected: bool,
+    /// The page cache has survived since the last open that was judged.
+    pub kept: bool,
     fs: CrashFs,
     clock: Arc<ManualClock>,
     /// The latest time that the wall clock has ever shown.
@@ -54,6 +56,7 @@ impl Judge {
             allowed: Allowed::default(),
             writing_off: false,
             detected: false,
+            kept: true,
             fs: handles.fs.clone(),
             clock: handles.clock.clone(),
             wall_max_ms: 0,
@@ -119,15 +122,30 @@ impl Judge {
         Ok(())
     }
 
-    /// Judges the contents after an open. `kept`: the page cache survived.
+    /// Judges the contents after an open. A process that dies meanwhile gives no answer.
     ///
     /// # Errors
     /// The first fault, in words.
-    pub fn recovered(&mut self, db: &Db, kept: bool) -> Result<(), String> {
+    pub fn recovered(&mut self, db: &Db) -> Result<(), String> {
+        if self.fs.is_dead() {
+            return Ok(());
+        }
+        // The contents of the device are compared; reads must not fail meanwhile.
+        self.fs.set_quiet(true);
+        let judged = self.recovered_quietly(db);
+        self.fs.set_quiet(false);
+        if self.fs.is_dead() {
+            return Ok(());
+        }
+        self.kept = true;
+        judged
+    }
+
+    fn recovered_quietly(&mut self, db: &Db) -> Result<(), String> {
         self.writing_off = false;
         self.tell_time(db)?;
         if !self.allowed.lies {
-            return self.oracle.recovered(db, kept);
+            return self.oracle.recovered(db, self.kept);
         }
         let found = subject::dump(db).map(drop).and_then(|()| db.verify()?.into_result());
         match found {
@@ -140,18 +158,38 @@ impl Judge {
         }
     }
 
-    /// Judges the contents when writing was turned on again.
+    /// Judges a close: what was written before is durable, unless writing was off.
     ///
     /// # Errors
-    /// The first fault, in words.
-    pub fn resumed(&mut self, db: &Db) -> Result<(), String> {
+    /// An error that the world's faults do not explain.
+    pub fn closed(&mut self, closed: windrow_base::Result<()>) -> Result<(), String> {
+        match closed {
+            Ok(()) if !self.writing_off => self.oracle.sync(),
+            Ok(()) => {}
+            Err(error) if self.excuses_error(&error) => {}
+            Err(error) => return Err(format!("close: {error}")),
+        }
+        Ok(())
+    }
+
+    /// Judges the contents when writing was turned on again. Returns whether it was.
+    ///
+    /// # Errors
+    /// The first fault, in words; an error that the world's faults do not explain.
+    pub fn resumed(&mut self, db: &Db, resumed: windrow_base::Result<()>) -> Result<bool, String> {
+        match resumed {
+            _ if self.fs.is_dead() => return Ok(false),
+            Ok(()) => {}
+            Err(error) if self.excuses_error(&error) => return Ok(false),
+            Err(error) => return Err(format!("resume: {error}")),
+        }
         self.writing_off = false;
         self.tell_time(db)?;
         // The contents of the device are compared; reads must not fail meanwhile.
         self.fs.set_quiet(true);
         let judged = self.oracle.resumed(db);
         self.fs.set_quiet(false);
-        judged.map_err(|why| format!("after a resume: {why}"))
+        judged.map(|()| true).map_err(|why| format!("after a resume: {why}"))
     }
 
     /// Runs one operation, and judges its answer.

@@ -62,8 +62,6 @@ pub struct Trial {
     settings: Vec<(String, String)>,
     judge: Judge,
     targets: Targets,
-    /// Whether the page cache has survived since the last open.
-    kept: bool,
 }
 
 impl Trial {
@@ -76,7 +74,6 @@ impl Trial {
             handles,
             settings: settings.iter().map(owned).collect(),
             targets: Targets::default(),
-            kept: true,
         }
     }
 
@@ -106,23 +103,12 @@ impl Trial {
     pub fn open(&mut self) -> Result<Option<Database>, String> {
         match Database::open(self.world(), self.options()?) {
             Ok(database) => {
-                self.look_at(&database)?;
+                self.judge.recovered(database.db())?;
                 Ok(Some(database))
             }
             Err(error) if self.judge.excuses(error.kind()) => Ok(None),
             Err(error) => Err(format!("open: {error}")),
         }
-    }
-
-    fn look_at(&mut self, database: &Database) -> Result<(), String> {
-        if self.fs().is_dead() {
-            return Ok(());
-        }
-        self.fs().set_quiet(true);
-        let judged = self.judge.recovered(database.db(), self.kept);
-        self.fs().set_quiet(false);
-        self.kept = true;
-        judged
     }
 
     /// Runs a workload, whatever fails, until it is done or dead.
@@ -171,11 +157,8 @@ impl Trial {
             return Ok(());
         }
         match database.db().resume() {
-            _ if self.fs().is_dead() => Ok(()),
             Ok(()) if !was_off => Ok(()),
-            Ok(()) => self.judge.resumed(database.db()),
-            Err(error) if self.judge.excuses(error.kind()) => Ok(()),
-            Err(error) => Err(format!("resume: {error}")),
+            resumed => self.judge.resumed(database.db(), resumed).map(drop),
         }
     }
 
@@ -184,13 +167,7 @@ impl Trial {
         let closed = database.db().close();
         drop(database);
         self.handles.jobs.discard();
-        match closed {
-            Ok(()) if !self.judge.writing_off => self.judge.oracle.sync(),
-            Ok(()) => {}
-            Err(error) if self.judge.excuses(error.kind()) => {}
-            Err(error) => return Err(format!("close: {error}")),
-        }
-        Ok(())
+        self.judge.closed(closed)
     }
 
     /// Repairs a whole database: nothing may be found wrong.
@@ -216,14 +193,14 @@ impl Trial {
         let fs = self.handles.fs.fork();
         fs.clear_faults();
         let seed = death.seed();
-        let kept = self.kept && matches!(death, Death::Killed(_));
         match death {
             Death::Killed(seed) => fs.kill(seed),
             Death::PowerCut(loss) => fs.crash_with(loss),
         }
         let handles = Handles { fs, ..self.handles.reborn(seed) };
-        let judge = self.judge.forked(&handles);
-        Trial { handles, judge, kept, ..self.clone() }
+        let mut judge = self.judge.forked(&handles);
+        judge.kept &= matches!(death, Death::Killed(_));
+        Trial { handles, judge, ..self.clone() }
     }
 
     /// Returns a trial on a copy of the files.
