@@ -359,11 +359,18 @@ fn take_over(stage: &Stage, change: &Change, all_known: &mut bool, seen: &mut Co
 /// Reads twice in another process.
 fn follow(stage: &Stage, _: usize) -> Result<()> {
     let follower = stage.ground.follow()?;
+    // What it showed before, which stays.
+    let mut kept: Option<(Counts, windrow::Db)> = None;
     for _ in 0..2 {
-        stage.look("a follower", || {
-            follower.refresh()?;
-            shown(&follower.db(), &stage.ledger)
-        })?;
+        let before = stage.ledger.acknowledged();
+        follower.refresh()?;
+        let db = follower.db();
+        let seen = shown(&db, &stage.ledger)?;
+        stage.check("a follower", &before, &seen);
+        if let Some((earlier, db)) = kept.replace((seen.clone(), db)) {
+            stage.check("a follower, later", &earlier, &seen);
+            assert_eq!(shown(&db, &stage.ledger)?, earlier, "a state has changed");
+        }
     }
     Ok(())
 }

@@ -11,7 +11,6 @@
 
 mod closing;
 mod crashing;
-mod following;
 mod keyspaces;
 mod machine;
 mod pairs;

@@ -10,7 +10,7 @@
 //! (`windrow_sim::together`).
 
 use crate::machine::{DIR, Machine, draw};
-use crate::runner::check_few;
+use crate::runner::{check, check_few};
 use shuttle::thread;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -346,4 +346,12 @@ pairs! {
     resume_and_resume: "resume", "resume";
     resume_and_close: "resume", "close";
     close_and_close: "close", "close";
+}
+
+/// Followers next to flushes and merges, under as many schedules as a scenario of few threads.
+#[test]
+fn a_follower_sees_prefixes() {
+    check("a_follower_sees_prefixes", || {
+        run_pair([["flush", "compact"][draw(2) as usize], "follow"]);
+    });
 }
