@@ -70,6 +70,16 @@ fn ours(keys: &[Key], value: &[u8], threads: usize) {
             black_box(entry.value()[0]);
         }
     });
+    timed("get, sixteen at once", n, || {
+        for group in probe.chunks(16) {
+            let some: Vec<&[u8]> = group.iter().map(|&i| &keys[i][..]).collect();
+            list.seek_many(&some, u64::MAX, |place, entry| {
+                let entry = entry.unwrap();
+                assert_eq!(entry.key(), some[place]);
+                black_box(entry.value()[0]);
+            });
+        }
+    });
     let mut cursor = ListCursor::new(list.clone());
     timed("next (key and value)", n, || {
         let mut sum = 0;
@@ -99,8 +109,22 @@ fn ours(keys: &[Key], value: &[u8], threads: usize) {
             }
         });
     });
+    let many = |name: &str, keys: &[Key]| {
+        let list = SkipList::new(Bytewise);
+        timed(name, n, || {
+            for (group, some) in keys.chunks(16).enumerate() {
+                let mut entries = Vec::with_capacity(16);
+                for (i, key) in some.iter().enumerate() {
+                    entries.push((&key[..], (group * 16 + i) as u64, value));
+                }
+                list.insert_many(&entries);
+            }
+        });
+    };
+    many("insert, sixteen at once", keys);
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
+    many("ascending, sixteen at once", &sorted);
     let list = SkipList::new(Bytewise);
     timed("insert ascending", n, || {
         for (i, key) in sorted.iter().enumerate() {

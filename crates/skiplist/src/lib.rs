@@ -11,6 +11,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `list.rs` | [`SkipList`], search and insert |
+//! | `together.rs` | searches for several keys, and inserts of several entries, at once |
 //! | `cursor.rs` | [`ListCursor`], the owned iterator |
 //! | `window.rs` | the eight bytes of a key that hints compare |
 //! | `node.rs` | the layout of an entry |
@@ -28,6 +29,7 @@ mod list;
 mod node;
 mod pool;
 mod sync;
+mod together;
 mod window;
 
 pub use cursor::ListCursor;

@@ -24,7 +24,7 @@ use core::ptr;
 use std::sync::Arc;
 
 /// The most levels of a list.
-const HEIGHT_MAX: usize = if cfg!(loom) { 3 } else { 18 };
+pub(crate) const HEIGHT_MAX: usize = if cfg!(loom) { 3 } else { 18 };
 /// Nodes higher than this, about one in twenty, are kept apart from the rest: most steps of a
 /// search pass them, so they should share few pages.
 const SHORT_HEIGHT_MAX: usize = 4;
@@ -76,6 +76,10 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
+    pub(crate) fn of(node: NodeRef<'a>) -> Entry<'a> {
+        Entry { node }
+    }
+
     /// The key.
     #[inline]
     pub fn key(&self) -> &'a [u8] {
@@ -130,18 +134,18 @@ impl Default for Hint {
 }
 
 /// The entry that a search looks for, with the values that each step compares.
-struct SearchKey<'a> {
+pub(crate) struct SearchKey<'a> {
     key: &'a [u8],
     trailer: u64,
     /// First eight bytes of `key`.
     head: u64,
     /// The fragment of `key` under `window`.
-    fragment: u64,
-    window: Option<KeyWindow<'a>>,
+    pub(crate) fragment: u64,
+    pub(crate) window: Option<KeyWindow<'a>>,
 }
 
 /// A record of the nodes that a search passed on its way down.
-trait Trace<'a> {
+pub(crate) trait Trace<'a> {
     /// The search left `level` at `place`, `moves` nodes to the right of where it came down.
     fn set(&mut self, level: usize, place: NodeRef<'a>, moves: usize);
 }
@@ -152,11 +156,11 @@ impl<'a> Trace<'a> for () {
 }
 
 /// The nodes on the way down to a target.
-struct Path<'a> {
+pub(crate) struct Path<'a> {
     /// Per level, a node before the target.
-    places: [NodeRef<'a>; HEIGHT_MAX],
+    pub(crate) places: [NodeRef<'a>; HEIGHT_MAX],
     /// Per level, the nodes between the place above and this one.
-    moves: [u8; HEIGHT_MAX],
+    pub(crate) moves: [u8; HEIGHT_MAX],
 }
 
 impl<'a> Trace<'a> for Path<'a> {
@@ -168,8 +172,15 @@ impl<'a> Trace<'a> for Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    fn new(head: NodeRef<'a>) -> Path<'a> {
+    pub(crate) fn new(head: NodeRef<'a>) -> Path<'a> {
         Path { places: [head; HEIGHT_MAX], moves: [0; HEIGHT_MAX] }
+    }
+
+    /// Continues the path to a node of this height that was inserted at its end, where the path of
+    /// the node's successor begins.
+    pub(crate) fn continue_to_new(&mut self, height: usize) {
+        self.moves[..height - 1].fill(0);
+        self.moves[height - 1] = self.moves[height - 1].saturating_add(1);
     }
 
     /// The height of a node to be inserted here.
@@ -285,9 +296,7 @@ impl<C: KeyCompare> SkipList<C> {
             self.search(&target, &mut path);
         }
         let height = self.insert_at(&target, value, &mut path);
-        // Continue the path to the new node itself, where its successor's path begins.
-        path.moves[..height - 1].fill(0);
-        path.moves[height - 1] = path.moves[height - 1].saturating_add(1);
+        path.continue_to_new(height);
         near.identity = self.identity;
         near.places = path.places.map(NodeRef::as_ptr);
         near.moves = path.moves;
@@ -322,7 +331,12 @@ impl<C: KeyCompare> SkipList<C> {
     /// level a node before the target, not necessarily the last. Afterwards it holds the new node
     /// at the levels that it is linked at.
     #[inline(always)]
-    fn insert_at<'a>(&'a self, target: &SearchKey<'_>, value: &[u8], path: &mut Path<'a>) -> usize {
+    pub(crate) fn insert_at<'a>(
+        &'a self,
+        target: &SearchKey<'_>,
+        value: &[u8],
+        path: &mut Path<'a>,
+    ) -> usize {
         let height = path.height_for(target);
         let arena = if height > SHORT_HEIGHT_MAX { &self.tall } else { &self.short };
         let node = NodeRef::new_in(arena, height, target.key, target.trailer, value);
@@ -370,8 +384,13 @@ impl<C: KeyCompare> SkipList<C> {
         }
     }
 
+    /// The number of levels in use.
+    pub(crate) fn height(&self) -> usize {
+        self.height.load(Ordering::Relaxed)
+    }
+
     #[inline(always)]
-    fn head(&self) -> NodeRef<'_> {
+    pub(crate) fn head(&self) -> NodeRef<'_> {
         // SAFETY: `head` is a node in the list's own arena.
         unsafe { NodeRef::from_ptr(self.head).unwrap_unchecked() }
     }
@@ -403,7 +422,7 @@ impl<C: KeyCompare> SkipList<C> {
     }
 
     #[inline(always)]
-    fn target<'a>(&'a self, key: &'a [u8], trailer: u64) -> SearchKey<'a> {
+    pub(crate) fn target<'a>(&'a self, key: &'a [u8], trailer: u64) -> SearchKey<'a> {
         let window = self.window.get();
         let fragment = window.map_or(UNKNOWN, |window| window.fragment(key));
         SearchKey { key, trailer, head: prefix_u64(key), fragment, window }
@@ -411,11 +430,15 @@ impl<C: KeyCompare> SkipList<C> {
 
     /// The last node before the target, perhaps the head.
     #[inline(always)]
-    fn search<'a>(&'a self, target: &SearchKey<'_>, trace: &mut impl Trace<'a>) -> NodeRef<'a> {
+    pub(crate) fn search<'a>(
+        &'a self,
+        target: &SearchKey<'_>,
+        trace: &mut impl Trace<'a>,
+    ) -> NodeRef<'a> {
         let mut place = self.head();
         // The node that ended the level above, so that it is not compared again.
         let mut bound = None;
-        let height = self.height.load(Ordering::Relaxed);
+        let height = self.height();
         let hinted_levels = if target.window.is_some() { 1..height } else { height..height };
         for level in hinted_levels.clone().rev() {
             place = self.advance(place, level, target, &mut bound, trace);
@@ -509,7 +532,7 @@ impl<C: KeyCompare> SkipList<C> {
 
     /// Whether `node`, not the head, comes before the target.
     #[inline(always)]
-    fn precedes(&self, node: NodeRef<'_>, target: &SearchKey<'_>) -> bool {
+    pub(crate) fn precedes(&self, node: NodeRef<'_>, target: &SearchKey<'_>) -> bool {
         let order = if self.bytewise {
             let head = node.head();
             if head != target.head {

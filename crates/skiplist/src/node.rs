@@ -237,6 +237,14 @@ impl<'a> NodeRef<'a> {
         }
     }
 
+    /// Prefetches the link of `level`, below the node's height, and those below it.
+    #[inline(always)]
+    pub(crate) fn prefetch_links(self, level: usize) {
+        let first = self.node.as_ptr().cast::<u8>().wrapping_sub(level * size_of::<Link>());
+        prefetch(first);
+        prefetch(self.node.as_ptr().cast());
+    }
+
     /// Prefetches the first `bytes` of the node.
     #[inline(always)]
     pub(crate) fn prefetch_bytes(self, bytes: usize) {
