@@ -89,6 +89,27 @@ fn a_reader_sees_completed_inserts_and_whole_entries() {
     });
 }
 
+/// One thread searches for both its entries before it inserts the first.
+#[test]
+fn two_inserts_at_once_and_another() {
+    model(2, || {
+        let list = Arc::new(SkipList::new(Bytewise));
+        list.insert(b"m", 0, b"m");
+        let other = list.clone();
+        let thread = thread::spawn(move || {
+            other.insert_many(&[(TALL[0], 1, TALL[0]), (b"a", 1, b"a")]);
+        });
+        list.insert(TALL[1], 1, TALL[1]);
+        list.seek_many(&[TALL[1], b"m"], 1, |place, found| {
+            assert!(found.is_some_and(|entry| entry.key() == [TALL[1], b"m"][place]));
+        });
+        thread.join().unwrap();
+        let short = [(b"a".to_vec(), 1), (b"m".to_vec(), 0)];
+        let tall = TALL.map(|key| (key.to_vec(), 1));
+        assert_eq!(keys(&list), [&short[..], &tall].concat());
+    });
+}
+
 #[test]
 fn two_inserts_and_a_reader() {
     model(2, || {

@@ -114,17 +114,36 @@ fn check<C: KeyCompare, K: Ord + Clone>(
     let mut model = Model::new();
     let mut hints = [Hint::new(), Hint::default()];
     assert!(list.is_empty());
-    for (i, (key, trailer)) in entries.iter().enumerate() {
-        let value = [&trailer.to_le_bytes()[..], &key[key.len() / 2..]].concat();
-        match random.below(3) {
-            2 => list.insert(key, *trailer, &value),
-            hint => list.insert_near(&mut hints[hint as usize], key, *trailer, &value),
+    let mut rest = &entries[..];
+    while !rest.is_empty() {
+        let way = random.below(4);
+        let together = if way == 3 { random.below(40) as usize + 1 } else { 1 };
+        let (some, others) = rest.split_at(together.min(rest.len()));
+        rest = others;
+        let value =
+            |key: &[u8], trailer: u64| [&trailer.to_le_bytes()[..], &key[key.len() / 2..]].concat();
+        let values: Vec<_> = some.iter().map(|(key, trailer)| value(key, *trailer)).collect();
+        let new: Vec<(&[u8], u64, &[u8])> = some
+            .iter()
+            .zip(&values)
+            .map(|((key, trailer), value)| (&key[..], *trailer, &value[..]))
+            .collect();
+        match way {
+            3 => list.insert_many(&new),
+            2 => list.insert(new[0].0, new[0].1, new[0].2),
+            hint => {
+                let hint = &mut hints[hint as usize];
+                list.insert_near(hint, new[0].0, new[0].1, new[0].2);
+            }
         }
-        model.insert((model_key(key), Reverse(*trailer)), value);
-        assert_eq!(list.len(), i + 1);
-        let found = list.seek(key, *trailer).expect("just inserted");
-        assert_eq!((found.key(), found.trailer()), (&key[..], *trailer));
+        for (key, trailer, value) in new {
+            model.insert((model_key(key), Reverse(trailer)), value.to_vec());
+            let found = list.seek(key, trailer).expect("just inserted");
+            assert_eq!((found.key(), found.trailer()), (key, trailer));
+        }
+        assert_eq!(list.len(), count - rest.len());
     }
+    check_seeks_together(&list, &entries, || key(look, &mut random));
     check_walks(&list, &model, &model_key);
     for i in 0..scaled(2_000, 20) {
         let (probe, trailer) = match i % 2 {
@@ -134,6 +153,30 @@ fn check<C: KeyCompare, K: Ord + Clone>(
         let trailer = [trailer, trailer + 1, trailer.saturating_sub(1), 0, u64::MAX]
             [random.below(5) as usize];
         check_probe(&list, &model, &model_key, &probe, trailer);
+    }
+}
+
+/// Seeks many keys at once, those of entries and others, and compares with seeks one by one.
+fn check_seeks_together<C: KeyCompare>(
+    list: &SkipList<C>,
+    entries: &[(Vec<u8>, u64)],
+    mut other: impl FnMut() -> Vec<u8>,
+) {
+    for (count, trailer) in [(1, 0), (16, u64::MAX), (17, 7 << 8), (50, 3)] {
+        let probes: Vec<Vec<u8>> =
+            entries.iter().rev().map(|(key, _)| key.clone()).take(count / 2).collect();
+        let probes: Vec<Vec<u8>> =
+            probes.into_iter().chain((count / 2..count).map(|_| other())).collect();
+        let keys: Vec<&[u8]> = probes.iter().map(Vec::as_slice).collect();
+        let mut answers = vec![None; keys.len()];
+        list.seek_many(&keys, trailer, |place, entry| {
+            let was = answers[place].replace(entry.map(|entry| (entry.key(), entry.trailer())));
+            assert!(was.is_none(), "an answer for each key");
+        });
+        for (key, answer) in keys.iter().zip(answers) {
+            let alone = list.seek(key, trailer).map(|entry| (entry.key(), entry.trailer()));
+            assert_eq!(answer, Some(alone));
+        }
     }
 }
 

@@ -68,7 +68,15 @@ fn scan(cursor: &mut ListCursor<Bytewise>, shape: u64) -> u64 {
     count
 }
 
-fn run(shape: u64, near: bool) {
+/// The way in which a thread inserts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Alone,
+    Near,
+    Together,
+}
+
+fn run(shape: u64, way: Way) {
     let list = Arc::new(SkipList::new(Bytewise));
     let done: [AtomicU64; WRITERS as usize] = Default::default();
     let finished = AtomicBool::new(false);
@@ -77,16 +85,30 @@ fn run(shape: u64, near: bool) {
             .map(|writer| {
                 let (list, done) = (&list, &done);
                 scope.spawn(move || {
-                    let mut hint = Hint::new();
-                    for number in 0..PER_WRITER {
-                        let key = key(writer, number, shape);
-                        let value = key.repeat(number as usize % 4);
-                        if near {
-                            list.insert_near(&mut hint, &key, number, &value);
-                        } else {
-                            list.insert(&key, number, &value);
+                    let (mut hint, mut number) = (Hint::new(), 0);
+                    while number < PER_WRITER {
+                        let count = if way == Way::Together { 1 + number % 20 } else { 1 };
+                        let numbers = number..(number + count).min(PER_WRITER);
+                        number = numbers.end;
+                        let new: Vec<_> = numbers
+                            .map(|number| {
+                                let key = key(writer, number, shape);
+                                let value = key.repeat(number as usize % 4);
+                                (key, number, value)
+                            })
+                            .collect();
+                        let new: Vec<(&[u8], u64, &[u8])> = new
+                            .iter()
+                            .map(|(key, number, value)| (&key[..], *number, &value[..]))
+                            .collect();
+                        match way {
+                            Way::Alone => list.insert(new[0].0, new[0].1, new[0].2),
+                            Way::Near => {
+                                list.insert_near(&mut hint, new[0].0, new[0].1, new[0].2);
+                            }
+                            Way::Together => list.insert_many(&new),
                         }
-                        done[writer as usize].store(number + 1, Release);
+                        done[writer as usize].store(number, Release);
                     }
                 })
             })
@@ -112,6 +134,10 @@ fn run(shape: u64, near: bool) {
                     let key = key(writer, number, shape);
                     let found = list.seek(&key, number).expect("a completed insert is visible");
                     assert_eq!((found.key(), found.trailer()), (&key[..], number));
+                    list.seek_many(&[&key, b"", &key], number, |place, found| {
+                        let found = found.expect("an entry at or after each");
+                        assert!(found.key() == key || place == 1);
+                    });
                     let mut cursor = ListCursor::new(list.clone());
                     cursor.seek(&key, u64::MAX);
                     assert_eq!(cursor.key(), key);
@@ -137,22 +163,29 @@ fn run(shape: u64, near: bool) {
 
 #[test]
 fn inserts_and_reads_at_once_scattered() {
-    run(0, false);
+    run(0, Way::Alone);
 }
 
 #[test]
 fn inserts_and_reads_at_once_at_the_end() {
-    run(1, false);
+    run(1, Way::Alone);
 }
 
 #[test]
 fn inserts_and_reads_at_once_at_the_start() {
-    run(2, false);
+    run(2, Way::Alone);
 }
 
 #[test]
 fn inserts_near_hints_and_reads_at_once() {
     for shape in 0..3 {
-        run(shape, true);
+        run(shape, Way::Near);
+    }
+}
+
+#[test]
+fn inserts_of_several_entries_and_reads_at_once() {
+    for shape in 0..3 {
+        run(shape, Way::Together);
     }
 }
