@@ -205,12 +205,29 @@ impl Memtable {
             if matches!(kind, Kind::Delete | Kind::SingleDelete) {
                 self.point_tombstones.fetch_add(1, Ordering::Relaxed);
             }
-            let new = || {
-                let order = UserOrder(self.order.clone());
-                Arc::new(SkipList::with_pool(order, self.chunks.clone()))
-            };
-            self.list.get_or_init(new).insert(key, key::trailer(seq, kind), value);
+            self.list_to_write().insert(key, key::trailer(seq, kind), value);
         }
+    }
+
+    /// Inserts point entries: key, trailer and value of each.
+    pub fn insert_many(&self, points: &[(&[u8], u64, &[u8])]) {
+        let is_tombstone = |trailer: u64| {
+            let kind = key::trailer_kind(trailer);
+            kind == Kind::Delete as u8 || kind == Kind::SingleDelete as u8
+        };
+        let tombstones = points.iter().filter(|(_, trailer, _)| is_tombstone(*trailer)).count();
+        if tombstones > 0 {
+            self.point_tombstones.fetch_add(tombstones as u64, Ordering::Relaxed);
+        }
+        self.list_to_write().insert_many(points);
+    }
+
+    fn list_to_write(&self) -> &SkipList<UserOrder> {
+        let new = || {
+            let order = UserOrder(self.order.clone());
+            Arc::new(SkipList::with_pool(order, self.chunks.clone()))
+        };
+        self.list.get_or_init(new)
     }
 
     /// Whether it holds a range tombstone.

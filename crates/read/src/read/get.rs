@@ -28,6 +28,7 @@ use windrow_base::{Error, Result, SeqNo, debug_invariant};
 use windrow_format::block::{Block, BlockGet};
 use windrow_format::filter;
 use windrow_format::table::{BlockHandle, FilterKind, Locate, decode_partition};
+use windrow_skiplist::Entry;
 
 /// Returns the newest value of `key` that a read of `view` at `seq` sees. `now_ms` (ms since 1970)
 /// is asked only for an expiring entry.
@@ -180,6 +181,45 @@ impl<'a> Lookup<'a> {
         self.supplied.push((handle.offset, block));
     }
 
+    /// Returns the key.
+    pub(super) fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    /// Asks the memtable of this age (0: the active one), in which `first` is the first entry from
+    /// the key on. Returns the end of the search, if it has ended.
+    #[inline]
+    pub(super) fn ask_memtable(
+        &mut self,
+        owner: &ReadOwner,
+        (age, memtable): (usize, &Memtable),
+        first: Option<Entry<'_>>,
+        now_ms: &impl Fn() -> u64,
+    ) -> Result<Option<LookupProgress>> {
+        match self.memtable(owner, memtable, first, now_ms)? {
+            ControlFlow::Continue(()) => Ok(None),
+            ControlFlow::Break(value) => {
+                let here = owner.counters.here();
+                let hits = if age == 0 { &here.get_hits_memtable } else { &here.get_hits_frozen };
+                hits.add(1);
+                Ok(Some(self.done(owner, value)))
+            }
+        }
+    }
+
+    /// Goes on in the tree: all memtables have been asked.
+    #[inline]
+    pub(super) fn leave_memtables(&mut self, owner: &ReadOwner, view: &ReadView) {
+        self.in_tree = true;
+        if !view.runs.is_empty() {
+            self.hash = filter::hash(self.key);
+            self.query = owner.access.begin(&owner.counters, self.hash);
+            if self.query != 0 {
+                self.counted = owner.cost.begin_get(&owner.counters, &*owner.env.clock);
+            }
+        }
+    }
+
     /// Searches until the value is known or a block is needed.
     pub(super) fn run(
         &mut self,
@@ -190,22 +230,14 @@ impl<'a> Lookup<'a> {
     ) -> Result<LookupProgress> {
         if !self.in_tree {
             for (age, memtable) in view.memtables().enumerate() {
-                if let ControlFlow::Break(value) = self.memtable(owner, memtable, now_ms)? {
-                    let here = owner.counters.here();
-                    let hits =
-                        if age == 0 { &here.get_hits_memtable } else { &here.get_hits_frozen };
-                    hits.add(1);
-                    return Ok(self.done(owner, value));
+                let list = memtable.list();
+                let first = list.and_then(|list| list.seek(self.key, seek_trailer(self.seq)));
+                let done = self.ask_memtable(owner, (age, memtable), first, now_ms)?;
+                if let Some(value) = done {
+                    return Ok(value);
                 }
             }
-            self.in_tree = true;
-            if !view.runs.is_empty() {
-                self.hash = filter::hash(self.key);
-                self.query = owner.access.begin(&owner.counters, self.hash);
-                if self.query != 0 {
-                    self.counted = owner.cost.begin_get(&owner.counters, &*owner.env.clock);
-                }
-            }
+            self.leave_memtables(owner, view);
         }
         while let Some(run) = view.runs.get(self.run) {
             if let Some(file) = run.file_of(self.key) {
@@ -310,6 +342,7 @@ impl<'a> Lookup<'a> {
         &mut self,
         owner: &ReadOwner,
         memtable: &Memtable,
+        first: Option<Entry<'_>>,
         now_ms: &impl Fn() -> u64,
     ) -> Result<Flow> {
         if memtable.has_tombstones() {
@@ -317,8 +350,8 @@ impl<'a> Lookup<'a> {
             self.hidden_below = self.hidden_below.max(newest.unwrap_or(0));
         }
         let Some(list) = memtable.list() else { return self.leave(owner) };
-        let mut trailer = seek_trailer(self.seq);
-        while let Some(entry) = list.seek(self.key, trailer) {
+        let mut next = first;
+        while let Some(entry) = next {
             if !owner.order.equal(entry.key(), self.key) {
                 break;
             }
@@ -327,10 +360,7 @@ impl<'a> Lookup<'a> {
             if flow.is_break() {
                 return Ok(flow);
             }
-            match found.checked_sub(1) {
-                Some(older) => trailer = older,
-                None => break,
-            }
+            next = found.checked_sub(1).and_then(|older| list.seek(self.key, older));
         }
         self.leave(owner)
     }

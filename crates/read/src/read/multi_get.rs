@@ -1,17 +1,20 @@
-//! Many point look-ups at once: all of them search as far as cached blocks let them, then the
-//! blocks that they miss are read in one submission, until none misses any. A batch of n cold keys
+//! Many point look-ups at once: all of them search each memtable together, then the tree as far as
+//! cached blocks let them, then the blocks that they miss are read in one submission, until none
+//! misses any. A batch of n cold keys
 //! costs a few device latencies, not n. A large batch goes in windows, so that the blocks that its
 //! look-ups hold while they wait for each other are bounded.
 //!
-//! Owns: the rounds. Never does: search by itself (`get::Lookup` does).
+//! Owns: the rounds, and searches for keys that are read later. Never does: search by itself (`get::Lookup` does).
 
 use super::ReadOwner;
 use super::get::{Blocks, Lookup, LookupProgress, Needed, NeededBlock};
 use super::readahead::{self, PendingRead};
 use super::view::ReadView;
+use crate::memtable::Memtable;
 use crate::slice::Slice;
 use std::collections::HashMap;
 use std::sync::Arc;
+use windrow_base::key::{SEQ_MAX, seek_trailer};
 use windrow_base::{FileUid, Result, SeqNo};
 use windrow_env::Buffer;
 use windrow_format::block::Block;
@@ -23,6 +26,9 @@ const READS_TOGETHER_MAX: usize = 64;
 /// Most keys that search at once. Each may wait with a block (4 MiB of small
 /// ones); sixteen full submissions are enough to keep a device busy.
 const KEYS_TOGETHER_MAX: usize = 1024;
+
+/// The value of a key, once its look-up has ended.
+type Found = Option<Result<Option<Slice>>>;
 
 /// Returns the values of `keys`, in their order, all of one `view` and `seq`. Each key has its own
 /// result: a damaged block fails the keys that need it.
@@ -40,6 +46,27 @@ pub fn multi_get<K: AsRef<[u8]>>(
     results
 }
 
+/// Lists that take less than this are in the processor's caches anyway.
+const PREFETCHED_BYTES_MIN: usize = 512 << 10;
+
+/// Searches the memtables for keys, each until it is found.
+pub fn prefetch<K: AsRef<[u8]>>(view: &ReadView, keys: &[K]) {
+    let mut keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+    for memtable in view.memtables() {
+        let list = memtable.list().filter(|list| list.allocated_bytes() >= PREFETCHED_BYTES_MIN);
+        let Some(list) = list else { continue };
+        let mut is_found = vec![false; keys.len()];
+        list.seek_many(&keys, seek_trailer(SEQ_MAX), |place, entry| {
+            is_found[place] = entry.is_some_and(|entry| entry.key() == keys[place]);
+        });
+        let mut is_found = is_found.into_iter();
+        keys.retain(|_| is_found.next() == Some(false));
+        if keys.is_empty() {
+            return;
+        }
+    }
+}
+
 fn look_up<K: AsRef<[u8]>>(
     owner: &Arc<ReadOwner>,
     view: &ReadView,
@@ -47,9 +74,13 @@ fn look_up<K: AsRef<[u8]>>(
     seq: SeqNo,
     now_ms: &impl Fn() -> u64,
 ) -> impl Iterator<Item = Result<Option<Slice>>> {
-    let mut results: Vec<Option<Result<Option<Slice>>>> = (0..keys.len()).map(|_| None).collect();
+    let mut results: Vec<Found> = (0..keys.len()).map(|_| None).collect();
     let mut running: Vec<(usize, Lookup<'_>)> =
         keys.iter().map(|key| Lookup::new(key.as_ref(), seq)).enumerate().collect();
+    for place in view.memtables().enumerate() {
+        ask_memtable(owner, place, (&mut running, &mut results), (seq, now_ms));
+    }
+    running.iter_mut().for_each(|(_, lookup)| lookup.leave_memtables(owner, view));
     while !running.is_empty() {
         let mut waiting = Vec::new();
         let mut round = Round::default();
@@ -74,6 +105,32 @@ fn look_up<K: AsRef<[u8]>>(
         }
     }
     results.into_iter().map(|result| result.expect("every look-up ended"))
+}
+
+/// Asks a memtable for all keys that are still searched for.
+fn ask_memtable<'k>(
+    owner: &Arc<ReadOwner>,
+    (age, memtable): (usize, &Arc<Memtable>),
+    (running, results): (&mut Vec<(usize, Lookup<'k>)>, &mut [Found]),
+    (seq, now_ms): (SeqNo, &impl Fn() -> u64),
+) {
+    let keys: Vec<&[u8]> = running.iter().map(|(_, lookup)| lookup.key()).collect();
+    let mut firsts = vec![None; keys.len()];
+    if let Some(list) = memtable.list() {
+        list.seek_many(&keys, seek_trailer(seq), |place, entry| firsts[place] = entry);
+    }
+    let mut firsts = firsts.into_iter();
+    running.retain_mut(|(index, lookup)| {
+        let first = firsts.next().flatten();
+        let ended = match lookup.ask_memtable(owner, (age, memtable), first, now_ms) {
+            Ok(None) => return true,
+            Ok(Some(LookupProgress::Done(value))) => Ok(value),
+            Ok(Some(LookupProgress::Needs(_))) => unreachable!("a memtable has no blocks"),
+            Err(error) => Err(error),
+        };
+        results[*index] = Some(ended);
+        false
+    });
 }
 
 /// The distinct blocks that the look-ups of a round wait for.

@@ -23,6 +23,7 @@ use crate::write::queue::{Memtables, QueueState, Slot};
 use crate::write::read_set::ReadSet;
 use crate::write::room::{Reserved, RoomRequest};
 use std::sync::Arc;
+use windrow_base::key::trailer;
 use windrow_base::{Error, ErrorKind, Kind, Result, SeqNo, invariant};
 use windrow_format::batch::{self, BatchBuf, Op};
 use windrow_format::log::{self, Class};
@@ -443,10 +444,23 @@ fn append_mark(mark: &[u8], slot: &Slot) -> Result<()> {
 
 /// Inserts the operations into their memtables, with their sequence numbers.
 fn apply(buf: &BatchBuf, slot: &Slot) {
+    /// The most entries of one keyspace that are inserted at once.
+    const POINTS_MAX: usize = 64;
     let mut seq = slot.first_seq;
-    for op in buf.ops() {
+    let mut ops = buf.ops().peekable();
+    let mut points = Vec::new();
+    while let Some(op) = ops.next() {
         let memtable = slot.memtables.get(op.keyspace).expect("reserved for every keyspace");
-        memtable.insert(op.kind, seq, op.key, op.value);
+        let is_last = ops.peek().is_none_or(|next| next.keyspace != op.keyspace);
+        if op.kind == Kind::RangeDelete || (is_last && points.is_empty()) {
+            memtable.insert(op.kind, seq, op.key, op.value);
+        } else {
+            points.push((op.key, trailer(seq, op.kind), op.value));
+        }
+        if points.len() == POINTS_MAX || (is_last && !points.is_empty()) {
+            memtable.insert_many(&points);
+            points.clear();
+        }
         seq += 1;
     }
     debug_assert_eq!(seq, slot.last_seq + 1);
