@@ -6,8 +6,11 @@
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::hash::{BuildHasher, RandomState};
 
-/// The number of locks: two keys that share one wait for each other, with no other effect.
-const STRIPES: usize = 1024;
+/// The number of locks, a byte each: two keys that share one wait for each other, with no other
+/// effect. Two clients that have a hundred keys each meet at one of 1,024 ten times.
+const STRIPES: usize = 1 << 16;
+/// The number of held locks from which a map says which they are.
+const FEW: usize = 32;
 
 /// The locks of all keys.
 #[derive(Debug)]
@@ -46,12 +49,31 @@ pub(crate) struct KeyGuards<'a> {
     /// The shared lock, taken with the first lock: while it is held, no client excludes all.
     all: Option<RwLockReadGuard<'a, ()>>,
     stripes: Vec<(usize, MutexGuard<'a, ()>)>,
+    /// A bit for each lock, set for those held; empty while they are few.
+    map: Vec<u64>,
 }
 
 impl<'a> KeyGuards<'a> {
     /// Makes guards that hold no lock.
     pub(crate) fn new(locks: &'a KeyLocks) -> KeyGuards<'a> {
-        KeyGuards { locks, all: None, stripes: Vec::new() }
+        KeyGuards { locks, all: None, stripes: Vec::new(), map: Vec::new() }
+    }
+
+    fn holds(&self, place: usize) -> bool {
+        match self.map.get(place / 64) {
+            Some(bits) => bits >> (place % 64) & 1 == 1,
+            None => self.stripes.iter().any(|(held, _)| *held == place),
+        }
+    }
+
+    fn add(&mut self, place: usize, guard: MutexGuard<'a, ()>) {
+        self.stripes.push((place, guard));
+        if !self.map.is_empty() {
+            self.map[place / 64] |= 1 << (place % 64);
+        } else if self.stripes.len() > FEW {
+            self.map.resize(STRIPES / 64, 0);
+            self.stripes.iter().for_each(|(held, _)| self.map[held / 64] |= 1 << (held % 64));
+        }
     }
 
     /// Takes the locks of `keys` as well, if they are free; returns the number held before. `None`:
@@ -63,14 +85,15 @@ impl<'a> KeyGuards<'a> {
         }
         for key in keys {
             let place = self.locks.stripe(key);
-            if self.stripes.iter().any(|(held, _)| *held == place) {
-                continue;
+            // Most keys of a client are not among those it has just used.
+            match self.locks.stripes[place].try_lock() {
+                Some(guard) => self.add(place, guard),
+                None if self.holds(place) => {}
+                None => {
+                    self.keep(before);
+                    return None;
+                }
             }
-            let Some(guard) = self.locks.stripes[place].try_lock() else {
-                self.stripes.truncate(before);
-                return None;
-            };
-            self.stripes.push((place, guard));
         }
         Some(before)
     }
@@ -84,18 +107,22 @@ impl<'a> KeyGuards<'a> {
         // One order for all who wait.
         places.sort_unstable();
         places.dedup();
-        let lock = |place: usize| (place, self.locks.stripes[place].lock());
-        self.stripes = places.into_iter().map(lock).collect();
+        for place in places {
+            self.add(place, self.locks.stripes[place].lock());
+        }
     }
 
     /// Releases all but the first `count`.
     pub(crate) fn keep(&mut self, count: usize) {
-        self.stripes.truncate(count);
+        if count < self.stripes.len() {
+            self.stripes.truncate(count);
+            self.map.clear();
+        }
     }
 
     /// Releases all.
     pub(crate) fn release(&mut self) {
-        self.stripes.clear();
+        self.keep(0);
         self.all = None;
     }
 }
