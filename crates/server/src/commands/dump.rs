@@ -117,9 +117,9 @@ fn restore(call: &mut Call<'_, '_>) -> Outcome {
         );
     };
     call.view.remove(key)?;
-    let begin_ms = if is_absolute { 0 } else { call.view.now_ms };
+    let begin_ms = if is_absolute { 0 } else { call.view.now_ms() };
     let deadline_ms = (ttl > 0).then(|| begin_ms.saturating_add(ttl));
-    if deadline_ms.is_none_or(|deadline_ms| deadline_ms > call.view.now_ms) {
+    if deadline_ms.is_none_or(|deadline_ms| deadline_ms > call.view.now_ms()) {
         rebuild(&mut call.view, key, kind, &elements)?;
         if let Some(value) = call.view.value(key)?
             && deadline_ms.is_some()

@@ -64,7 +64,7 @@ impl Conditions {
 }
 
 fn expire(call: &mut Call<'_, '_>, unit: Unit, name: &str) -> Outcome {
-    let moment = unit.moment(call.args[2], call.view.now_ms, name)?;
+    let moment = unit.moment(call.args[2], call.view.now_ms(), name)?;
     let conditions = Conditions::of(&call.args[3..])?;
     let value = call.view.value(call.key())?;
     let allowed = value.filter(|value| conditions.allow(value.deadline_ms(), moment));
@@ -82,7 +82,7 @@ fn ttl(call: &mut Call<'_, '_>, unit: Unit) -> Outcome {
         Some(value) => match value.deadline_ms() {
             None => -1,
             Some(deadline_ms) => {
-                let begin_ms = if unit.is_absolute { 0 } else { call.view.now_ms };
+                let begin_ms = if unit.is_absolute { 0 } else { call.view.now_ms() };
                 let left_ms =
                     i64::try_from(deadline_ms.saturating_sub(begin_ms)).unwrap_or(i64::MAX);
                 // Seconds are rounded, as Redis rounds the rest of a time; a moment is truncated.

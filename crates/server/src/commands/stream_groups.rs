@@ -312,7 +312,7 @@ fn read_new(
     let next = delivery.group.last.next().filter(|_| stream.last > delivery.group.last);
     let Some(next) = next else { return Ok(Vec::new()) };
     let new = gather(&call.view, entries(&call.view, key, next..=Id::MAX), wanted.count)?;
-    let now_ms = call.view.now_ms;
+    let now_ms = call.view.now_ms();
     for (id, _) in &new {
         let group = &mut delivery.group;
         group.read = match group.read {
@@ -347,7 +347,7 @@ fn read_old(
         if entry.is_some()
             && let Some(mut pending) = delivery.pending(&call.view, id)?
         {
-            pending.delivered_ms = call.view.now_ms;
+            pending.delivered_ms = call.view.now_ms();
             pending.deliveries = pending.deliveries.saturating_add(1);
             delivery.assign(&mut call.view, id, &pending)?;
         }
@@ -407,7 +407,7 @@ fn xpending(call: &mut Call<'_, '_>) -> Outcome {
             break;
         }
         let Some(pending) = delivery.pending(&call.view, id)? else { continue };
-        if pending.idle_ms(call.view.now_ms) >= idle_least_ms {
+        if pending.idle_ms(call.view.now_ms()) >= idle_least_ms {
             call.view.keep(pending.consumer.len())?;
             found.push((id, pending));
         }
@@ -417,7 +417,7 @@ fn xpending(call: &mut Call<'_, '_>) -> Outcome {
         call.out.array(4);
         put_id(call.out, *id);
         call.out.bulk(&pending.consumer);
-        let idle_ms = pending.idle_ms(call.view.now_ms);
+        let idle_ms = pending.idle_ms(call.view.now_ms());
         call.out.int(i64::try_from(idle_ms).unwrap_or(i64::MAX));
         call.out.int(i64::try_from(pending.deliveries).unwrap_or(i64::MAX));
         call.check_room()?;
@@ -469,7 +469,7 @@ struct Claim {
 
 impl Claim {
     fn parse(call: &Call<'_, '_>, mut at: usize) -> Outcome<Claim> {
-        let now_ms = call.view.now_ms;
+        let now_ms = call.view.now_ms();
         let mut claim = Claim { delivered_ms: now_ms, ..Claim::default() };
         while let Some(word) = call.args.get(at) {
             match word {
@@ -542,7 +542,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Outcome {
             continue;
         };
         let is_due = match &pending {
-            Some(pending) => pending.idle_ms(call.view.now_ms) >= idle_least_ms,
+            Some(pending) => pending.idle_ms(call.view.now_ms()) >= idle_least_ms,
             None => claim.is_forced,
         };
         if is_due {
@@ -578,7 +578,7 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Outcome {
     let idle_least_ms = least(call)?;
     let from = begin(call.args[5])?;
     let (mut count, mut claim) =
-        (100, Claim { delivered_ms: call.view.now_ms, ..Claim::default() });
+        (100, Claim { delivered_ms: call.view.now_ms(), ..Claim::default() });
     let mut at = 6;
     while let Some(word) = call.args.get(at) {
         match word {
@@ -607,7 +607,7 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Outcome {
                 delivery.acknowledge(&mut call.view, id)?;
                 deleted.push(id);
             }
-            Some(entry) if pending.idle_ms(call.view.now_ms) >= idle_least_ms => {
+            Some(entry) if pending.idle_ms(call.view.now_ms()) >= idle_least_ms => {
                 claim.give(call, &mut delivery, id, Some(&pending))?;
                 call.view.keep(entry.len())?;
                 claimed.push((id, entry));

@@ -231,7 +231,7 @@ fn of_consumers(call: &mut Call<'_, '_>) -> Outcome {
         call.out.bulk(b"pending");
         put_count(call.out, consumer.pending);
         call.out.bulk(b"idle");
-        put_count(call.out, call.view.now_ms.saturating_sub(consumer.seen_ms));
+        put_count(call.out, call.view.now_ms().saturating_sub(consumer.seen_ms));
         call.check_room()?;
     }
     Ok(())

@@ -123,7 +123,7 @@ fn xadd(call: &mut Call<'_, '_>) -> Outcome {
         call.out.null();
         return Ok(());
     };
-    let id = new_id(call.args[at], &stream, call.view.now_ms)?;
+    let id = new_id(call.args[at], &stream, call.view.now_ms())?;
     stream.add(&mut call.view, key, id, fields)?;
     if let Some(trim) = trim {
         stream_trim::trim(call, &mut stream, &trim)?;

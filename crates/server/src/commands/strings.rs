@@ -70,7 +70,7 @@ impl SetOptions {
                 && !has_time
             {
                 at += 1;
-                let now_ms = call.view.now_ms;
+                let now_ms = call.view.now_ms();
                 options.deadline_ms = Some(unit.deadline_ms(call.arg(at)?, now_ms, "set")?);
             } else {
                 return fail(SYNTAX);
@@ -119,7 +119,7 @@ fn setnx(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn set_with_ttl(call: &mut Call<'_, '_>, unit: Unit, name: &str) -> Outcome {
-    let deadline_ms = unit.deadline_ms(call.args[2], call.view.now_ms, name)?;
+    let deadline_ms = unit.deadline_ms(call.args[2], call.view.now_ms(), name)?;
     call.view.set_string(call.key(), call.args[3], Some(deadline_ms))?;
     call.out.ok();
     Ok(())
@@ -146,7 +146,7 @@ fn getex(call: &mut Call<'_, '_>) -> Outcome {
         [_, _] => None,
         [_, _, word] if is(word, "PERSIST") => Some(None),
         [_, _, word, number] => match Unit::of_option(word) {
-            Some(unit) => Some(Some(unit.deadline_ms(number, call.view.now_ms, "getex")?)),
+            Some(unit) => Some(Some(unit.deadline_ms(number, call.view.now_ms(), "getex")?)),
             None => return fail(SYNTAX),
         },
         _ => return fail(SYNTAX),

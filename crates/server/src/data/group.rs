@@ -242,7 +242,7 @@ impl<'k> Delivery<'k> {
 
     /// Notes a request of a consumer, which is made if there is none of that name.
     pub(crate) fn see(&mut self, view: &View<'_>, name: &[u8]) -> Outcome {
-        let now_ms = view.now_ms;
+        let now_ms = view.now_ms();
         self.consumer(view, name)?.seen_ms = now_ms;
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(crate) fn keys(view: &View<'_>, from: Bound<Vec<u8>>) -> Keys {
     Keys {
         strings: rows(Space::Strings).peekable(),
         heads: rows(Space::Heads).peekable(),
-        now_ms: view.now_ms,
+        now_ms: view.now_ms(),
     }
 }
 

@@ -67,7 +67,7 @@ impl View<'_> {
         let head = self.head(key)?;
         match head {
             Some(head) if head.kind != Kind::String => {
-                Ok((!head.is_expired(self.now_ms)).then_some(Value::Collection(head)))
+                Ok((!self.has_expired(&head)).then_some(Value::Collection(head)))
             }
             _ => {
                 let deadline_ms = head.and_then(|head| head.deadline_ms);
@@ -115,7 +115,7 @@ impl View<'_> {
         string: &[u8],
         deadline_ms: Option<u64>,
     ) -> Outcome {
-        if deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
+        if deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms()) {
             self.remove(key)?;
             return Ok(());
         }
@@ -151,7 +151,7 @@ impl View<'_> {
 
     fn collection_of_any_kind(&self, key: &[u8]) -> Outcome<Option<Head>> {
         let head = self.head(key)?;
-        Ok(head.filter(|head| head.kind != Kind::String && !head.is_expired(self.now_ms)))
+        Ok(head.filter(|head| head.kind != Kind::String && !self.has_expired(head)))
     }
 
     /// Returns the head of a collection.
@@ -164,7 +164,7 @@ impl View<'_> {
                 true => fail(WRONG_TYPE),
                 false => Ok(None),
             },
-            Some(head) if head.is_expired(self.now_ms) => Ok(None),
+            Some(head) if self.has_expired(&head) => Ok(None),
             Some(head) if head.kind == kind => Ok(Some(head)),
             Some(_) => fail(WRONG_TYPE),
             None if self.has_row(Space::Strings, key)? => fail(WRONG_TYPE),
@@ -242,7 +242,7 @@ impl View<'_> {
         match head {
             Some(head) if head.kind != Kind::String => {
                 self.remove_collection(key, &head)?;
-                Ok(!head.is_expired(self.now_ms))
+                Ok(!self.has_expired(&head))
             }
             head => {
                 let was_there = self.has_row(Space::Strings, key)?;
@@ -265,7 +265,7 @@ impl View<'_> {
         value: &Value,
         deadline_ms: Option<u64>,
     ) -> Outcome {
-        if deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
+        if deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms()) {
             self.remove(key)?;
             return Ok(());
         }

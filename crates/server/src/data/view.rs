@@ -6,6 +6,7 @@
 //! Owns: rows by space. Never does: know the meaning of rows (`value.rs` does).
 
 use super::element;
+use super::head::Head;
 use super::rows::Rows;
 use super::space::Space;
 use super::staged_writes::StagedWrites;
@@ -23,8 +24,8 @@ pub(crate) struct View<'a> {
     own: StagedWrites,
     /// Keys of lists, sorted sets and streams that have something for waiting clients.
     fresh: Vec<Vec<u8>>,
-    /// The moment by which deadlines are judged.
-    pub(crate) now_ms: u64,
+    /// The moment by which deadlines are judged, once it was asked for.
+    now_ms: Cell<Option<u64>>,
     /// Whether it is one of several that `EXEC` runs.
     pub(crate) is_within: bool,
     /// The bytes of rows that the command has gathered.
@@ -47,10 +48,27 @@ impl<'a> View<'a> {
             before,
             own: StagedWrites::default(),
             fresh: Vec::new(),
-            now_ms: clock::wall_ms(),
+            now_ms: Cell::new(None),
             is_within: false,
             gathered: Cell::new(0),
         }
+    }
+
+    /// The same at this moment.
+    pub(crate) fn at(self, now_ms: u64) -> View<'a> {
+        View { now_ms: Cell::new(Some(now_ms)), ..self }
+    }
+
+    /// Returns the moment by which deadlines are judged: the same for all of the command.
+    pub(crate) fn now_ms(&self) -> u64 {
+        let now_ms = self.now_ms.get().unwrap_or_else(clock::wall_ms);
+        self.now_ms.set(Some(now_ms));
+        now_ms
+    }
+
+    /// Returns whether a value's deadline has passed. Without one no clock is read.
+    pub(crate) fn has_expired(&self, head: &Head) -> bool {
+        head.deadline_ms.is_some() && head.is_expired(self.now_ms())
     }
 
     /// Returns the rows that the command wrote.

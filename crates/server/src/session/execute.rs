@@ -235,8 +235,8 @@ pub(crate) fn together(
             out.error("ERR this command cannot be run between MULTI and EXEC");
             continue;
         };
-        let mut view = View::new(&shared.store, &staged);
-        (view.now_ms, view.is_within) = (now_ms, true);
+        let mut view = View::new(&shared.store, &staged).at(now_ms);
+        view.is_within = true;
         let mut call = Call { args: &args, view, client: &mut *client, shared, out: &mut *out };
         let outcome = run(command, &mut call);
         let mut written = call.view.finish();
