@@ -23,8 +23,8 @@ const ROUND: usize = 256;
 pub(crate) fn sweep(store: &Store, after: Option<Vec<u8>>) -> Outcome<(u64, Option<Vec<u8>>)> {
     let now_ms = clock::wall_ms();
     let behind = deadline_row(now_ms.saturating_add(1), b"");
-    let none = StagedWrites::default();
-    let view = View::new(store, &none);
+    let mut staged = StagedWrites::default();
+    let view = View::new(store, &mut staged);
     let mut due = Vec::new();
     let from = after.map_or(Bound::Unbounded, Bound::Excluded);
     for row in view.rows(Space::Deadlines, from, Bound::Excluded(behind)).take(ROUND) {
@@ -35,7 +35,7 @@ pub(crate) fn sweep(store: &Store, after: Option<Vec<u8>>) -> Outcome<(u64, Opti
         let Some(key) = row.get(8..) else { continue };
         let mut held = KeyGuards::new(&store.locks);
         held.wait([key].into_iter());
-        let mut view = View::new(store, &none);
+        let mut view = View::new(store, &mut staged);
         let head = view.row(Space::Heads, key)?;
         let Ok(head) = head.map(|head| Head::decode(&head)).transpose() else { continue };
         match head {
@@ -47,9 +47,9 @@ pub(crate) fn sweep(store: &Store, after: Option<Vec<u8>>) -> Outcome<(u64, Opti
             _ => {}
         }
         view.delete_row(Space::Deadlines, row);
-        let mut written = view.finish();
-        store.write(&mut written.staged, &mut batch)?;
-        store.wake(&written.fresh, &mut Vec::new());
+        let fresh = view.finish();
+        store.write(&mut staged, &mut batch)?;
+        store.wake(&fresh, &mut Vec::new());
     }
     let last = (due.len() == ROUND).then(|| due.last().map(|row| row.to_vec())).flatten();
     Ok((deleted, last))
@@ -67,18 +67,18 @@ mod tests {
         let store = Store::new(Db::open(dir.path()).unwrap()).unwrap();
         for (key, fields, deadline_ms) in [("few", 3, 1), ("many", 100, 1), ("later", 2, u64::MAX)]
         {
-            let none = StagedWrites::default();
-            let mut view = View::new(&store, &none);
+            let mut staged = StagedWrites::default();
+            let mut view = View::new(&store, &mut staged);
             let (key, mut head) = (key.as_bytes(), Head::new(Kind::Hash));
             for field in 0..fields {
                 let row = crate::data::element::row(key, format!("f{field}").as_bytes());
-                view.put_row(Space::Hashes, &row, b"v").unwrap();
+                view.put_row(Space::Hashes, row, b"v").unwrap();
             }
             head.end = fields;
             head.deadline_ms = Some(deadline_ms);
-            view.put_row(Space::Deadlines, &deadline_row(deadline_ms, key), b"").unwrap();
+            view.put_row(Space::Deadlines, deadline_row(deadline_ms, key), b"").unwrap();
             view.put_head(key, &head).unwrap();
-            store.write(&mut view.finish().staged, &mut Batch::new()).unwrap();
+            store.write(&mut staged, &mut Batch::new()).unwrap();
         }
         assert_eq!(sweep(&store, None).unwrap(), (2, None));
         assert_eq!(sweep(&store, None).unwrap(), (0, None));

@@ -139,7 +139,7 @@ fn rebuild(view: &mut View<'_>, key: &[u8], kind: Kind, elements: &[Parts<'_>]) 
                 let field = Field::decode(Slice::copy_from(value))?;
                 head.next = head.next.max(u64::from(field.order()) + 1);
             }
-            view.put_row(space, &element::row(key, element), value)?;
+            view.put_row(space, element::row(key, element), *value)?;
         }
         view.put_head(key, &head)
     };

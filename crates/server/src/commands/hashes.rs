@@ -56,7 +56,7 @@ fn set(call: &mut Call<'_, '_>, head: &mut Head, name: &[u8], value: &[u8]) -> O
         head.next += 1;
     }
     let row = Field::encode(value, order);
-    call.view.put_row(Space::Hashes, &element::row(call.key(), name), &row)?;
+    call.view.put_row(Space::Hashes, element::row(call.key(), name), row)?;
     Ok(before.is_none())
 }
 

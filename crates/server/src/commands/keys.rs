@@ -72,11 +72,11 @@ fn copy_value(view: &mut View<'_>, from: &[u8], to: &[u8], value: &Value) -> Out
             .gather(view.rows_of(*space, &element::prefix(from)))
             .collect::<windrow::Result<_>>()?;
         for (row, value) in rows {
-            view.put_row(*space, &element::row(to, element::rest(from, &row)), &value)?;
+            view.put_row(*space, element::row(to, element::rest(from, &row)), &value[..])?;
         }
     }
     if let Some(deadline_ms) = head.deadline_ms {
-        view.put_row(Space::Deadlines, &deadline_row(deadline_ms, to), b"")?;
+        view.put_row(Space::Deadlines, deadline_row(deadline_ms, to), b"")?;
     }
     view.put_head(to, head)?;
     view.note_fresh(to);

@@ -85,7 +85,7 @@ pub(super) fn push_all(
                 head.end - 1
             }
         };
-        view.put_row(Space::Lists, &row(key, position), value)?;
+        view.put_row(Space::Lists, row(key, position), *value)?;
     }
     view.put_head(key, &head)?;
     view.note_fresh(key);
@@ -195,7 +195,7 @@ fn lset(call: &mut Call<'_, '_>) -> Outcome {
         return fail("ERR index out of range");
     };
     call.view.store.watched.touch(call.key());
-    call.view.put_row(Space::Lists, &row(call.key(), position), call.args[3])?;
+    call.view.put_row(Space::Lists, row(call.key(), position), call.args[3])?;
     call.out.ok();
     Ok(())
 }
@@ -269,9 +269,9 @@ fn linsert(call: &mut Call<'_, '_>) -> Outcome {
         (place..all.len(), head.first + place as u64, head.first + 1)
     };
     for other in moved {
-        call.view.put_row(Space::Lists, &row(key, by + other as u64), &all[other])?;
+        call.view.put_row(Space::Lists, row(key, by + other as u64), &all[other][..])?;
     }
-    call.view.put_row(Space::Lists, &row(key, at), call.args[4])?;
+    call.view.put_row(Space::Lists, row(key, at), call.args[4])?;
     call.view.put_head(key, &head)?;
     call.out.int(i64::try_from(head.len()).unwrap_or(i64::MAX));
     Ok(())
@@ -292,7 +292,7 @@ fn lrem(call: &mut Call<'_, '_>) -> Outcome {
         let gone: std::collections::HashSet<usize> = removed.iter().copied().collect();
         let mut position = head.first + first as u64;
         for place in (first..all.len()).filter(|place| !gone.contains(place)) {
-            call.view.put_row(Space::Lists, &row(key, position), &all[place])?;
+            call.view.put_row(Space::Lists, row(key, position), &all[place][..])?;
             position += 1;
         }
         for position in position..head.end {
@@ -391,7 +391,7 @@ fn rotate(view: &mut View<'_>, key: &[u8], from: End, to: End) -> Outcome<Option
                 head.end - 1
             }
         };
-        view.put_row(Space::Lists, &row(key, target), value)?;
+        view.put_row(Space::Lists, row(key, target), &value[..])?;
     }
     view.put_head(key, &head)?;
     Ok(value)

@@ -49,7 +49,7 @@ fn add(view: &mut View<'_>, key: &[u8], members: &[&[u8]]) -> Outcome<i64> {
     let mut added = 0;
     for member in members {
         if !has(view, key, &head, member)? {
-            view.put_row(Space::Sets, &element::row(key, member), b"")?;
+            view.put_row(Space::Sets, element::row(key, member), b"")?;
             head.end += 1;
             added += 1;
         }
@@ -293,7 +293,7 @@ fn store(call: &mut Call<'_, '_>, operation: Operation) -> Outcome {
     call.view.remove(target)?;
     if !members.is_empty() {
         for member in &members {
-            call.view.put_row(Space::Sets, &element::row(target, member), b"")?;
+            call.view.put_row(Space::Sets, element::row(target, member), b"")?;
         }
         let head = Head { end: members.len() as u64, ..Head::new(Kind::Set) };
         call.view.put_head(target, &head)?;

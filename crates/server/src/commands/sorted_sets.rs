@@ -71,8 +71,8 @@ pub(super) fn put(
     if let Some(before) = before {
         view.delete_row(Space::Scores, &score_row(key, before, member));
     }
-    view.put_row(Space::Members, &element::row(key, member), &score::encode(score))?;
-    Ok(view.put_row(Space::Scores, &score_row(key, score, member), b"")?)
+    view.put_row(Space::Members, element::row(key, member), score::encode(score))?;
+    Ok(view.put_row(Space::Scores, score_row(key, score, member), b"")?)
 }
 
 /// Removes members that exist, with their scores.

@@ -122,7 +122,7 @@ impl Group {
     pub(crate) fn save(&self, view: &mut View<'_>, key: &[u8]) -> Outcome {
         let read = self.read.unwrap_or(u64::MAX).to_le_bytes();
         let value = [&self.last.encode()[..], &read, &self.pending.to_le_bytes()].concat();
-        Ok(view.put_row(Space::Streams, &prefix(key, &self.name), &value)?)
+        Ok(view.put_row(Space::Streams, prefix(key, &self.name), value)?)
     }
 
     /// Deletes it and all its rows.
@@ -264,13 +264,13 @@ impl<'k> Delivery<'k> {
             }
             self.consumer(view, &pending.consumer)?.pending += 1;
             let row = by_consumer(self.key, &self.group.name, &pending.consumer, id);
-            view.put_row(Space::Streams, &row, b"")?;
+            view.put_row(Space::Streams, row, b"")?;
         }
         let (delivered, times) =
             (pending.delivered_ms.to_le_bytes(), pending.deliveries.to_le_bytes());
         let value = [&delivered[..], &times, &pending.consumer].concat();
         let row = row(self.key, &self.group.name, PENDING, &id.encode());
-        Ok(view.put_row(Space::Streams, &row, &value)?)
+        Ok(view.put_row(Space::Streams, row, value)?)
     }
 
     /// Removes an entry from the pending ones of a consumer.
@@ -326,7 +326,7 @@ impl<'k> Delivery<'k> {
     pub(crate) fn save(self, view: &mut View<'_>) -> Outcome {
         for (name, consumer) in &self.consumers {
             let numbers = [consumer.seen_ms.to_le_bytes(), consumer.pending.to_le_bytes()];
-            view.put_row(Space::Streams, &self.consumer_row(name), &numbers.concat())?;
+            view.put_row(Space::Streams, self.consumer_row(name), numbers.concat())?;
         }
         view.store.watched.touch(self.key);
         self.group.save(view, self.key)

@@ -16,37 +16,28 @@ pub(crate) struct Rows {
     /// Rows of the database that were read and not returned, at both ends.
     front: Option<Item>,
     back: Option<Item>,
-    /// Staged rows, later ones over earlier ones; a row without a value is deleted.
+    /// Staged rows; one without a value is deleted.
     staged: VecDeque<(Vec<u8>, Option<Vec<u8>>)>,
     /// Prefixes of the database's rows that are deleted.
     gone: Vec<Vec<u8>>,
 }
 
 impl Rows {
-    /// Returns the rows of a range. Of `layers` the later ones are over the earlier ones.
+    /// Returns the rows of a range, with the staged ones over those of the database.
     pub(crate) fn new(
         keyspace: &Keyspace,
         space: Space,
         (from, to): (Bound<Vec<u8>>, Bound<Vec<u8>>),
-        layers: &[&StagedWrites],
+        staged: &StagedWrites,
     ) -> Rows {
-        let mut over = std::collections::BTreeMap::new();
-        let mut gone = Vec::new();
-        for layer in layers {
-            for prefix in layer.gone(space) {
-                over.retain(|key: &Vec<u8>, _| !key.starts_with(prefix));
-                gone.push(prefix.clone());
-            }
-            for (key, value) in layer.range(space, &from, &to) {
-                over.insert(key.clone(), value.map(<[u8]>::to_vec));
-            }
-        }
+        let over = staged.range(space, &from, &to);
+        let over = over.map(|(key, value)| (key.clone(), value.map(<[u8]>::to_vec))).collect();
         Rows {
             rows: keyspace.range((from, to)),
             front: None,
             back: None,
-            staged: over.into_iter().collect(),
-            gone,
+            staged: over,
+            gone: staged.gone(space).to_vec(),
         }
     }
 
@@ -160,9 +151,9 @@ mod tests {
     use std::collections::BTreeMap;
     use windrow::Db;
 
-    /// Takes rows from both ends in every way, over many layers, and compares them with a map.
+    /// Takes rows from both ends in every way, over those of two commands, and compares them with a map.
     #[test]
-    fn layers_are_one_sequence_from_either_end() {
+    fn rows_are_one_sequence_from_either_end() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
         let spaces = Spaces::of(&db).unwrap();
@@ -172,22 +163,27 @@ mod tests {
             keyspace.put(key, "db").unwrap();
             model.insert(key.to_owned(), "db".to_owned());
         }
-        let (mut first, mut second) = (StagedWrites::default(), StagedWrites::default());
-        for (layer, key) in [(&mut first, "a2"), (&mut second, "b3")] {
-            layer.put(Space::Sets, key.as_bytes(), b"staged", None);
+        let mut staged = StagedWrites::default();
+        let put = |staged: &mut StagedWrites, key: &str, value: &str| {
+            staged.put(Space::Sets, key.into(), value.into(), None);
+        };
+        staged.begin();
+        put(&mut staged, "b4", "lost");
+        staged.delete(Space::Sets, b"c1".to_vec());
+        put(&mut staged, "a1", "over");
+        put(&mut staged, "a2", "staged");
+        staged.begin();
+        staged.delete_prefix(Space::Sets, b"b".to_vec());
+        put(&mut staged, "b3", "staged");
+        for key in ["a2", "b3"] {
             model.insert(key.to_owned(), "staged".to_owned());
         }
-        first.put(Space::Sets, b"b4", b"lost", None);
-        first.delete(Space::Sets, b"c1");
-        first.put(Space::Sets, b"a1", b"over", None);
-        second.delete_prefix(Space::Sets, b"b");
-        second.put(Space::Sets, b"b3", b"staged", None);
         model.insert("a1".to_owned(), "over".to_owned());
         model.retain(|key, _| !["b1", "b2", "c1"].contains(&key.as_str()));
         let expected: Vec<_> = model.into_iter().collect();
         for pattern in 0..1_u32 << (expected.len() + 1) {
             let range = (Bound::Unbounded, Bound::Unbounded);
-            let mut rows = Rows::new(keyspace, Space::Sets, range, &[&first, &second]);
+            let mut rows = Rows::new(keyspace, Space::Sets, range, &staged);
             let (mut begin, mut end) = (Vec::new(), Vec::new());
             for step in 0..=expected.len() {
                 let from_back = pattern >> step & 1 == 1;

@@ -2,7 +2,8 @@
 //!
 //! Commands that arrive together are written together: each sees the writes of those before it, and
 //! a row that several of them wrote is written once. Staged rows belong to one client, under the
-//! locks of its keys.
+//! locks of its keys. Each row knows which command wrote it, and what it was before that command: so
+//! one that fails leaves no trace, and one that succeeds costs nothing more.
 //!
 //! Owns: rows over those of the database, and the batch that they become. Never does: write it.
 
@@ -10,6 +11,7 @@ use super::element;
 use super::space::{SPACES, Space, Spaces};
 use crate::clock;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use windrow::Batch;
 
@@ -20,12 +22,44 @@ struct Row {
     deadline_ms: Option<u64>,
 }
 
-/// The staged rows of one space. A row without a value is deleted.
+/// A staged row.
+#[derive(Debug)]
+struct Staged {
+    /// `None`: it is deleted.
+    row: Option<Row>,
+    /// The number of the command that staged it.
+    command: u32,
+    /// The row that an earlier command had staged, if one had.
+    before: Option<Option<Row>>,
+}
+
+impl Staged {
+    /// Returns the row that earlier commands than `command` have staged, if any has.
+    fn without(self, command: u32) -> Option<Staged> {
+        if self.command < command {
+            return Some(self);
+        }
+        Some(Staged { row: self.before?, command: command.saturating_sub(1), before: None })
+    }
+}
+
+/// The staged rows of one space.
 #[derive(Debug, Default)]
 struct OfSpace {
-    rows: BTreeMap<Vec<u8>, Option<Row>>,
+    rows: BTreeMap<Vec<u8>, Staged>,
     /// Prefixes of rows that were deleted, before any that `rows` has.
     gone: Vec<Vec<u8>>,
+}
+
+/// What the present command did beyond staging rows.
+#[derive(Debug, Default)]
+struct Undo {
+    /// The bytes that were staged before it.
+    bytes: usize,
+    /// The space of each prefix that it deleted.
+    gone: Vec<Space>,
+    /// The staged rows that it deleted with a prefix.
+    removed: Vec<(Space, Vec<u8>, Staged)>,
 }
 
 /// Rows and deletes over those of the database.
@@ -33,6 +67,9 @@ struct OfSpace {
 pub(crate) struct StagedWrites {
     spaces: [OfSpace; SPACES.len()],
     bytes: usize,
+    /// The number of the present command.
+    command: u32,
+    undo: Undo,
 }
 
 impl StagedWrites {
@@ -53,10 +90,19 @@ impl StagedWrites {
         self.bytes == 0
     }
 
+    /// Returns about how many bytes the present command has staged.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.bytes - self.undo.bytes
+    }
+
     /// Returns a staged row: its value, or that it is deleted; `None` where the database decides.
     pub(crate) fn get(&self, space: Space, key: &[u8]) -> Option<Option<&[u8]>> {
-        match self.of(space).rows.get(key) {
-            Some(row) => Some(row.as_ref().map(|row| &row.value[..])),
+        let of_space = self.of(space);
+        if of_space.rows.is_empty() && of_space.gone.is_empty() {
+            return None;
+        }
+        match of_space.rows.get(key) {
+            Some(staged) => Some(staged.row.as_ref().map(|row| &row.value[..])),
             None => self.hides(space, key).then_some(None),
         }
     }
@@ -71,35 +117,121 @@ impl StagedWrites {
         &self.of(space).gone
     }
 
-    pub(crate) fn put(&mut self, space: Space, key: &[u8], value: &[u8], deadline_ms: Option<u64>) {
-        self.bytes += key.len() + value.len() + 64;
-        let row = Row { value: value.to_vec(), deadline_ms };
-        self.of_mut(space).rows.insert(key.to_vec(), Some(row));
+    fn stage(&mut self, space: Space, key: Vec<u8>, row: Option<Row>) {
+        let command = self.command;
+        match self.of_mut(space).rows.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(Staged { row, command, before: None });
+            }
+            Entry::Occupied(place) => {
+                let staged = place.into_mut();
+                let older = std::mem::replace(&mut staged.row, row);
+                if staged.command < command {
+                    (staged.command, staged.before) = (command, Some(older));
+                }
+            }
+        }
     }
 
-    pub(crate) fn delete(&mut self, space: Space, key: &[u8]) {
+    pub(crate) fn put(
+        &mut self,
+        space: Space,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        deadline_ms: Option<u64>,
+    ) {
+        self.bytes += key.len() + value.len() + 64;
+        self.stage(space, key, Some(Row { value, deadline_ms }));
+    }
+
+    /// Puts a row without an expiry over a staged one; returns whether there is one.
+    pub(crate) fn replace(&mut self, space: Space, key: &[u8], value: &[u8]) -> bool {
+        let command = self.command;
+        let Some(staged) = self.of_mut(space).rows.get_mut(key) else { return false };
+        match &mut staged.row {
+            Some(row) if staged.command == command => {
+                row.value.clear();
+                row.value.extend_from_slice(value);
+                row.deadline_ms = None;
+            }
+            row => {
+                let older = row.replace(Row { value: value.to_vec(), deadline_ms: None });
+                if staged.command < command {
+                    (staged.command, staged.before) = (command, Some(older));
+                }
+            }
+        }
+        self.bytes += key.len() + value.len() + 64;
+        true
+    }
+
+    pub(crate) fn delete(&mut self, space: Space, key: Vec<u8>) {
         self.bytes += key.len() + 64;
-        self.of_mut(space).rows.insert(key.to_vec(), None);
+        self.stage(space, key, None);
     }
 
     /// Deletes all rows that begin with `prefix`.
-    pub(crate) fn delete_prefix(&mut self, space: Space, prefix: &[u8]) {
+    pub(crate) fn delete_prefix(&mut self, space: Space, prefix: Vec<u8>) {
         self.bytes += prefix.len() + 64;
-        let of_space = self.of_mut(space);
-        of_space.rows.retain(|key, _| !key.starts_with(prefix));
-        of_space.gone.push(prefix.to_vec());
+        let of_space = &mut self.spaces[space as usize];
+        let after =
+            of_space.rows.range::<[u8], _>((Bound::Included(&prefix[..]), Bound::Unbounded));
+        let keys: Vec<_> =
+            after.map(|(key, _)| key).take_while(|key| key.starts_with(&prefix)).cloned().collect();
+        for key in keys {
+            if let Some((key, staged)) = of_space.rows.remove_entry(&key) {
+                self.undo.removed.push((space, key, staged));
+            }
+        }
+        self.undo.gone.push(space);
+        of_space.gone.push(prefix);
     }
 
-    /// Moves the rows that were staged later into these.
-    pub(crate) fn absorb(&mut self, later: &mut StagedWrites) {
-        for space in SPACES {
-            let later = std::mem::take(later.of_mut(space));
-            for prefix in later.gone {
-                self.delete_prefix(space, &prefix);
-            }
-            self.of_mut(space).rows.extend(later.rows);
+    // ---- commands
+
+    /// Begins a command: [`StagedWrites::undo`] takes back what is staged from here on.
+    pub(crate) fn begin(&mut self) {
+        self.command += 1;
+        self.undo.bytes = self.bytes;
+        self.undo.gone.clear();
+        self.undo.removed.clear();
+    }
+
+    /// Takes back what the present command has staged.
+    pub(crate) fn undo(&mut self) {
+        if self.own_bytes() > 0 {
+            self.split_off();
         }
-        self.bytes += std::mem::take(&mut later.bytes);
+    }
+
+    /// Takes out what the present command has staged, as writes over those that stay.
+    pub(crate) fn split_off(&mut self) -> StagedWrites {
+        let mut own = StagedWrites { bytes: self.own_bytes(), ..StagedWrites::default() };
+        let command = self.command;
+        for space in SPACES {
+            let of_space = &mut self.spaces[space as usize];
+            let rows = of_space.rows.iter().filter(|(_, staged)| staged.command == command);
+            let keys: Vec<_> = rows.map(|(key, _)| key.clone()).collect();
+            for key in keys {
+                let Some(mut staged) = of_space.rows.remove(&key) else { continue };
+                let row = staged.row.take();
+                if let Some(before) = staged.without(command) {
+                    of_space.rows.insert(key.clone(), before);
+                }
+                own.stage(space, key, row);
+            }
+        }
+        for (space, key, staged) in self.undo.removed.drain(..) {
+            if let Some(before) = staged.without(command) {
+                self.spaces[space as usize].rows.insert(key, before);
+            }
+        }
+        for space in self.undo.gone.drain(..).rev() {
+            own.spaces[space as usize].gone.extend(self.spaces[space as usize].gone.pop());
+        }
+        own.spaces.iter_mut().for_each(|of_space| of_space.gone.reverse());
+        self.bytes = self.undo.bytes;
+        own
     }
 
     /// Returns the staged rows of a range, in their order.
@@ -120,21 +252,28 @@ impl StagedWrites {
         };
         let range = (!is_empty && !rows.is_empty())
             .then(|| rows.range::<Vec<u8>, _>((from.as_ref(), to.as_ref())));
-        range.into_iter().flatten().map(|(key, row)| (key, row.as_ref().map(|row| &row.value[..])))
+        range
+            .into_iter()
+            .flatten()
+            .map(|(key, staged)| (key, staged.row.as_ref().map(|row| &row.value[..])))
     }
 
     /// Moves everything into `batch`.
     pub(crate) fn move_into(&mut self, spaces: &Spaces, batch: &mut Batch) {
         for space in SPACES {
-            let (keyspace, staged) = (spaces.get(space), std::mem::take(self.of_mut(space)));
+            let of_space = self.of_mut(space);
+            if of_space.rows.is_empty() && of_space.gone.is_empty() {
+                continue;
+            }
+            let (keyspace, staged) = (spaces.get(space), std::mem::take(of_space));
             for prefix in staged.gone {
                 match prefix.is_empty() {
                     true => batch.delete_prefix(keyspace, b""),
                     false => batch.delete_range(keyspace, &prefix, element::end_of(&prefix)),
                 }
             }
-            for (key, row) in staged.rows {
-                match row {
+            for (key, staged) in staged.rows {
+                match staged.row {
                     None => batch.delete(keyspace, key),
                     Some(Row { value, deadline_ms: None }) => batch.put(keyspace, key, value),
                     Some(Row { value, deadline_ms: Some(ms) }) => {
@@ -144,6 +283,8 @@ impl StagedWrites {
             }
         }
         self.bytes = 0;
+        self.command = 0;
+        self.undo = Undo::default();
     }
 }
 
@@ -151,31 +292,97 @@ impl StagedWrites {
 mod tests {
     use super::*;
 
-    fn rows(staged: &StagedWrites) -> Vec<(String, Option<String>)> {
+    type Shown = (Vec<(String, Option<String>)>, Vec<String>);
+
+    /// Returns the staged rows of sets, and the deleted prefixes.
+    fn shown(staged: &StagedWrites) -> Shown {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let all = staged.range(Space::Sets, &Bound::Unbounded, &Bound::Unbounded);
-        all.map(|(key, value)| (text(key), value.map(text))).collect()
+        let rows = all.map(|(key, value)| (text(key), value.map(text))).collect();
+        (rows, staged.gone(Space::Sets).iter().map(|prefix| text(prefix)).collect())
+    }
+
+    fn put(staged: &mut StagedWrites, key: &str, value: &str) {
+        staged.put(Space::Sets, key.into(), value.into(), None);
+    }
+
+    /// Two commands: the second writes over rows of the first, and over its own.
+    fn two_commands() -> (StagedWrites, Shown) {
+        let mut staged = StagedWrites::default();
+        staged.begin();
+        put(&mut staged, "a1", "old");
+        put(&mut staged, "b1", "old");
+        staged.delete(Space::Sets, b"b2".to_vec());
+        let before = shown(&staged);
+        staged.begin();
+        put(&mut staged, "a2", "lost");
+        put(&mut staged, "a1", "lost");
+        staged.delete_prefix(Space::Sets, b"a".to_vec());
+        staged.put(Space::Sets, b"a3".to_vec(), b"newer".to_vec(), Some(7));
+        assert!(staged.replace(Space::Sets, b"a3", b"new"), "over its own");
+        assert!(!staged.replace(Space::Sets, b"a4", b"none"));
+        put(&mut staged, "a1", "lost again");
+        staged.delete_prefix(Space::Sets, b"a1".to_vec());
+        assert!(staged.replace(Space::Sets, b"b1", b"lost"), "over another's");
+        assert!(staged.replace(Space::Sets, b"b2", b"lost"), "over a deleted one");
+        staged.delete(Space::Sets, b"b2".to_vec());
+        staged.delete(Space::Sets, b"b1".to_vec());
+        (staged, before)
     }
 
     #[test]
     fn later_writes_are_over_earlier_ones() {
-        let mut first = StagedWrites::default();
-        first.put(Space::Sets, b"a1", b"old", None);
-        first.put(Space::Sets, b"b1", b"old", None);
-        let mut later = StagedWrites::default();
-        later.put(Space::Sets, b"a2", b"lost", None);
-        later.delete_prefix(Space::Sets, b"a");
-        later.put(Space::Sets, b"a3", b"new", Some(7));
-        later.delete(Space::Sets, b"b1");
-        assert_eq!(later.get(Space::Sets, b"a1"), Some(None), "hidden");
-        assert_eq!(later.get(Space::Sets, b"a3"), Some(Some(&b"new"[..])));
-        assert_eq!(later.get(Space::Sets, b"c"), None, "the database knows");
-        first.absorb(&mut later);
-        assert!(later.is_empty() && !first.is_empty());
+        let (staged, _) = two_commands();
+        assert_eq!(staged.get(Space::Sets, b"a1"), Some(None), "hidden");
+        assert_eq!(staged.get(Space::Sets, b"a3"), Some(Some(&b"new"[..])));
+        assert_eq!(staged.get(Space::Sets, b"c"), None, "the database knows");
+        let (rows, gone) = shown(&staged);
         let new = Some("new".to_owned());
-        assert_eq!(rows(&first), [("a3".to_owned(), new), ("b1".to_owned(), None)]);
-        assert!(first.hides(Space::Sets, b"a9") && !first.hides(Space::Hashes, b"a9"));
+        assert_eq!(
+            rows,
+            [("a3".to_owned(), new), ("b1".to_owned(), None), ("b2".to_owned(), None)]
+        );
+        assert_eq!(gone, ["a", "a1"]);
+        assert!(staged.hides(Space::Sets, b"a9") && !staged.hides(Space::Hashes, b"a9"));
         let backwards = (Bound::Included(b"z".to_vec()), Bound::Excluded(b"a".to_vec()));
-        assert_eq!(first.range(Space::Sets, &backwards.0, &backwards.1).count(), 0);
+        assert_eq!(staged.range(Space::Sets, &backwards.0, &backwards.1).count(), 0);
+    }
+
+    #[test]
+    fn a_command_that_fails_leaves_no_trace() {
+        let (mut staged, before) = two_commands();
+        assert!(staged.own_bytes() > 0 && staged.own_bytes() < staged.bytes());
+        staged.undo();
+        assert_eq!(shown(&staged), before);
+        assert_eq!(staged.own_bytes(), 0);
+        // And the next one begins from there.
+        staged.begin();
+        put(&mut staged, "a1", "newer");
+        staged.undo();
+        assert_eq!(shown(&staged), before);
+    }
+
+    #[test]
+    fn a_command_is_taken_out_of_those_before_it() {
+        let (mut staged, before) = two_commands();
+        let own = staged.split_off();
+        assert_eq!(shown(&staged), before);
+        let (rows, gone) = shown(&own);
+        let new = Some("new".to_owned());
+        let gone_rows = ["b1", "b2"].map(|key| (key.to_owned(), None));
+        assert_eq!(rows, [&[("a3".to_owned(), new)], &gone_rows[..]].concat());
+        assert_eq!(gone, ["a", "a1"]);
+        assert!(!own.is_empty());
+    }
+
+    #[test]
+    fn all_is_gone_once_it_is_in_a_batch() {
+        let dir = tempfile::tempdir().unwrap();
+        let spaces = Spaces::of(&windrow::Db::open(dir.path()).unwrap()).unwrap();
+        let (mut staged, _) = two_commands();
+        let mut batch = Batch::new();
+        staged.move_into(&spaces, &mut batch);
+        assert_eq!((batch.len(), staged.bytes()), (5, 0), "two ranges and three rows");
+        assert_eq!(shown(&staged), Shown::default());
     }
 }

@@ -125,7 +125,7 @@ impl Stream {
     pub(crate) fn save(&self, view: &mut View<'_>, key: &[u8]) -> Outcome {
         let added = self.added.to_le_bytes();
         let record = [&self.last.encode()[..], &self.max_deleted.encode(), &added].concat();
-        view.put_row(Space::Streams, &element::prefix(key), &record)?;
+        view.put_row(Space::Streams, element::prefix(key), record)?;
         view.put_head(key, &self.head)
     }
 
@@ -146,7 +146,7 @@ impl Stream {
             entry.extend_from_slice(&len.to_le_bytes());
             entry.extend_from_slice(field);
         }
-        view.put_row(Space::Streams, &entry_row(key, id), &entry)?;
+        view.put_row(Space::Streams, entry_row(key, id), entry)?;
         self.last = id;
         self.added = self.added.saturating_add(1);
         self.head.end += 1;
@@ -280,7 +280,7 @@ pub(crate) fn restore(view: &mut View<'_>, key: &[u8], rows: &[(&[u8], &[u8])]) 
             }
             rest => super::group::check(rest, value)?,
         }
-        view.put_row(Space::Streams, &element::row(key, rest), value)?;
+        view.put_row(Space::Streams, element::row(key, rest), *value)?;
     }
     let mut stream = stream.ok_or_else(corrupt)?;
     stream.head.end = entries + 1;

@@ -59,7 +59,8 @@ pub(crate) fn deadline_row(deadline_ms: u64, key: &[u8]) -> Vec<u8> {
 impl View<'_> {
     /// Returns the head of a key, past its deadline or not.
     fn head(&self, key: &[u8]) -> Outcome<Option<Head>> {
-        Ok(self.row(Space::Heads, key)?.map(|row| Head::decode(&row)).transpose()?)
+        let head = self.with_row(Space::Heads, key, |row| row.map(Head::decode))?;
+        Ok(head.transpose()?)
     }
 
     /// Returns the value of a key.
@@ -205,7 +206,7 @@ impl View<'_> {
             }
             return Ok(());
         }
-        Ok(self.put_row(Space::Heads, key, &head.encode())?)
+        Ok(self.put_row_again(Space::Heads, key, &head.encode())?)
     }
 
     /// Deletes a collection and its elements.
@@ -276,7 +277,7 @@ impl View<'_> {
                     self.delete_row(Space::Deadlines, &deadline_row(before_ms, key));
                 }
                 if let Some(deadline_ms) = deadline_ms {
-                    self.put_row(Space::Deadlines, &deadline_row(deadline_ms, key), b"")?;
+                    self.put_row(Space::Deadlines, deadline_row(deadline_ms, key), b"")?;
                 }
                 self.put_head(key, &Head { deadline_ms, ..*head })
             }

@@ -1,7 +1,7 @@
 //! The reads and writes of one command.
 //!
 //! It reads the database as it is, under the locks of its keys, with the rows staged by the
-//! client's commands just before it, and its own. Its own writes count only if it does not fail.
+//! client's commands just before it, and its own.
 //!
 //! Owns: rows by space. Never does: know the meaning of rows (`value.rs` does).
 
@@ -19,9 +19,8 @@ use windrow::{Error, KEY_BYTES_MAX, Result, Slice};
 /// The reads and writes of one command.
 pub(crate) struct View<'a> {
     pub(crate) store: &'a Store,
-    /// Rows that the commands before it have staged.
-    before: &'a StagedWrites,
-    own: StagedWrites,
+    /// The rows that the commands before it have staged, and its own.
+    staged: &'a mut StagedWrites,
     /// Keys of lists, sorted sets and streams that have something for waiting clients.
     fresh: Vec<Vec<u8>>,
     /// The moment by which deadlines are judged, once it was asked for.
@@ -32,21 +31,13 @@ pub(crate) struct View<'a> {
     gathered: Cell<usize>,
 }
 
-/// Rows that a command wrote.
-#[derive(Debug, Default)]
-pub(crate) struct Written {
-    pub(crate) staged: StagedWrites,
-    /// Keys whose waiting clients must be woken, once all of it can be read.
-    pub(crate) fresh: Vec<Vec<u8>>,
-}
-
 impl<'a> View<'a> {
-    /// Makes the view of a command after those that have staged `before`.
-    pub(crate) fn new(store: &'a Store, before: &'a StagedWrites) -> View<'a> {
+    /// Makes the view of a command that begins now: after those that have `staged` rows.
+    pub(crate) fn new(store: &'a Store, staged: &'a mut StagedWrites) -> View<'a> {
+        staged.begin();
         View {
             store,
-            before,
-            own: StagedWrites::default(),
+            staged,
             fresh: Vec::new(),
             now_ms: Cell::new(None),
             is_within: false,
@@ -71,9 +62,9 @@ impl<'a> View<'a> {
         head.deadline_ms.is_some() && head.is_expired(self.now_ms())
     }
 
-    /// Returns the rows that the command wrote.
-    pub(crate) fn finish(self) -> Written {
-        Written { staged: self.own, fresh: self.fresh }
+    /// Returns the keys whose waiting clients must be woken, once all that was staged can be read.
+    pub(crate) fn finish(self) -> Vec<Vec<u8>> {
+        self.fresh
     }
 
     /// Notes a key that has got something: its waiting clients will be woken.
@@ -86,7 +77,7 @@ impl<'a> View<'a> {
     /// Returns whether the command writes more than one batch may have. It fails then, and its
     /// staged rows are incomplete.
     pub(crate) fn is_too_large(&self) -> bool {
-        self.own.bytes() > self.store.command_bytes_max
+        self.staged.own_bytes() > self.store.command_bytes_max
     }
 
     // ---- rows
@@ -96,28 +87,66 @@ impl<'a> View<'a> {
     /// # Errors
     /// Those of a read, here and below.
     pub(crate) fn row(&self, space: Space, key: &[u8]) -> Result<Option<Slice>> {
-        let staged = self.own.get(space, key).or_else(|| self.before.get(space, key));
-        match staged {
+        match self.staged.get(space, key) {
             Some(row) => Ok(row.map(Slice::copy_from)),
             None => self.store.spaces.get(space).get(key),
         }
     }
 
+    /// Gives `take` the value of a row.
+    pub(crate) fn with_row<T>(
+        &self,
+        space: Space,
+        key: &[u8],
+        take: impl FnOnce(Option<&[u8]>) -> T,
+    ) -> Result<T> {
+        match self.staged.get(space, key) {
+            Some(row) => Ok(take(row)),
+            None => Ok(take(self.store.spaces.get(space).get(key)?.as_deref())),
+        }
+    }
+
     /// Returns whether a row exists.
     pub(crate) fn has_row(&self, space: Space, key: &[u8]) -> Result<bool> {
-        Ok(self.row(space, key)?.is_some())
+        self.with_row(space, key, |row| row.is_some())
     }
 
     /// Writes a row.
     ///
     /// # Errors
     /// `InvalidArgument` for a key that is too long.
-    pub(crate) fn put_row(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
-        check_len(key)?;
+    pub(crate) fn put_row(
+        &mut self,
+        space: Space,
+        key: impl Into<Vec<u8>>,
+        value: impl Into<Vec<u8>>,
+    ) -> Result<()> {
+        self.put(space, key.into(), value.into(), None)
+    }
+
+    /// Writes a row that commands before this one probably have staged.
+    ///
+    /// # Errors
+    /// As [`View::put_row`].
+    pub(crate) fn put_row_again(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
+        if !self.is_too_large() && self.staged.replace(space, key, value) {
+            return Ok(());
+        }
+        self.put_row(space, key, value)
+    }
+
+    fn put(
+        &mut self,
+        space: Space,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        deadline_ms: Option<u64>,
+    ) -> Result<()> {
+        check_len(&key)?;
         if self.is_too_large() {
             return Err(self.too_large());
         }
-        self.own.put(space, key, value, None);
+        self.staged.put(space, key, value, deadline_ms);
         Ok(())
     }
 
@@ -132,31 +161,26 @@ impl<'a> View<'a> {
         value: &[u8],
         deadline_ms: u64,
     ) -> Result<()> {
-        check_len(key)?;
-        if self.is_too_large() {
-            return Err(self.too_large());
-        }
-        self.own.put(space, key, value, Some(deadline_ms));
-        Ok(())
+        self.put(space, key.to_vec(), value.to_vec(), Some(deadline_ms))
     }
 
     /// Deletes a row, which need not exist.
     pub(crate) fn delete_row(&mut self, space: Space, key: &[u8]) {
         // A row with a key that is too long was never written.
         if check_len(key).is_ok() && !self.is_too_large() {
-            self.own.delete(space, key);
+            self.staged.delete(space, key.to_vec());
         }
     }
 
     /// Deletes all rows that begin with `prefix`.
     pub(crate) fn delete_rows(&mut self, space: Space, prefix: &[u8]) {
-        self.own.delete_prefix(space, prefix);
+        self.staged.delete_prefix(space, prefix.to_vec());
     }
 
     /// Returns the rows of a range, from both ends, as they are now.
     pub(crate) fn rows(&self, space: Space, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Rows {
         let keyspace = self.store.spaces.get(space);
-        Rows::new(keyspace, space, (from, to), &[self.before, &self.own])
+        Rows::new(keyspace, space, (from, to), self.staged)
     }
 
     /// Returns rows for a command that keeps all of them in memory: an error once they are too

@@ -85,23 +85,29 @@ impl<'s> CommandGroup<'s> {
             }
             self.held.wait(keys());
         }
-        let reply = out.len();
-        let view = View::new(&self.shared.store, &self.staged);
+        let (reply, is_first) = (out.len(), self.staged.is_empty());
+        let view = View::new(&self.shared.store, &mut self.staged);
         let mut call =
             Call { args, view, client: &mut *client, shared: self.shared, out: &mut *out };
         let outcome = run(command, &mut call);
-        let mut written = call.view.finish();
-        self.commands += usize::from(!self.staged.is_empty());
-        let wrote = outcome.is_ok() && !written.staged.is_empty();
-        if wrote {
+        let mut fresh = call.view.finish();
+        self.commands += usize::from(!is_first);
+        if outcome.is_ok() && self.staged.own_bytes() > 0 {
             // A large write is a batch of its own, so that no other command fails with it.
-            let is_large = written.staged.bytes() > BYTES_MAX;
-            if is_large && !self.write_staged(client, out) {
-                return Ok(());
+            let is_alone = !is_first && self.staged.own_bytes() > BYTES_MAX;
+            if is_alone {
+                let own = self.staged.split_off();
+                if !self.write_staged(client, out) {
+                    return Ok(());
+                }
+                self.staged = own;
             }
-            self.add(&mut written.staged, reply);
-            self.fresh.append(&mut written.fresh);
+            if is_first || is_alone {
+                (self.begin, self.commands) = (reply, 1);
+            }
+            self.fresh.append(&mut fresh);
         } else {
+            self.staged.undo();
             self.held.keep(before.unwrap_or(0));
         }
         // A command that waits is counted when it has found something.
@@ -114,13 +120,6 @@ impl<'s> CommandGroup<'s> {
             self.write(client, out);
         }
         outcome
-    }
-
-    fn add(&mut self, staged: &mut StagedWrites, reply: usize) {
-        if self.staged.is_empty() {
-            (self.begin, self.commands) = (reply, 1);
-        }
-        self.staged.absorb(staged);
     }
 
     /// Writes the staged rows. If they cannot be written, none is, and the replies that
@@ -185,17 +184,17 @@ pub(crate) fn exclusively(
 ) -> Outcome<bool> {
     let Reached { shared, client, out } = reached;
     let begin = clock::now();
-    let none = StagedWrites::default();
+    let mut staged = StagedWrites::default();
     let outcome = {
         let _guard = shared.store.locks.lock_all();
-        let view = View::new(&shared.store, &none);
+        let view = View::new(&shared.store, &mut staged);
         let mut call = Call { args, view, client: &mut *client, shared, out };
         match run(command, &mut call) {
             Ok(()) => {
-                let mut written = call.view.finish();
-                let writes = !written.staged.is_empty();
-                let outcome = shared.store.write(&mut written.staged, &mut Batch::new());
-                shared.store.wake(&written.fresh, &mut client.served);
+                let fresh = call.view.finish();
+                let writes = !staged.is_empty();
+                let outcome = shared.store.write(&mut staged, &mut Batch::new());
+                shared.store.wake(&fresh, &mut client.served);
                 outcome.map(|()| writes).map_err(Fault::from)
             }
             Err(fault) => Err(fault),
@@ -235,17 +234,15 @@ pub(crate) fn together(
             out.error("ERR this command cannot be run between MULTI and EXEC");
             continue;
         };
-        let mut view = View::new(&shared.store, &staged).at(now_ms);
+        let mut view = View::new(&shared.store, &mut staged).at(now_ms);
         view.is_within = true;
         let mut call = Call { args: &args, view, client: &mut *client, shared, out: &mut *out };
         let outcome = run(command, &mut call);
-        let mut written = call.view.finish();
+        let mut own_fresh = call.view.finish();
         match &outcome {
-            Ok(()) => {
-                staged.absorb(&mut written.staged);
-                fresh.append(&mut written.fresh);
-            }
+            Ok(()) => fresh.append(&mut own_fresh),
             Err(fault) => {
+                staged.undo();
                 out.truncate(reply);
                 out.error(&fault.0);
             }
@@ -278,8 +275,8 @@ pub(crate) fn watch(shared: &ServerParts, client: &mut Client, keys: &[&[u8]]) -
         }
         let mut held = KeyGuards::new(&shared.store.locks);
         held.wait([*key].into_iter());
-        let none = StagedWrites::default();
-        let value = View::new(&shared.store, &none).value(key)?;
+        let mut none = StagedWrites::default();
+        let value = View::new(&shared.store, &mut none).value(key)?;
         client.names_bytes += key.len() + NAME_EXTRA_BYTES;
         shared.store.watched.watch(key, &client.written);
         client.watching.push((key.to_vec(), value.and_then(|value| value.deadline_ms())));
