@@ -33,12 +33,12 @@ pub(crate) struct OfCommand {
 }
 
 impl OfCommand {
-    /// Counts a call.
-    pub(crate) fn ran(&self, time: Duration, has_failed: bool) {
+    /// Counts calls, and the time of all of them.
+    pub(crate) fn ran(&self, calls: u64, failed: u64, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.calls.fetch_add(calls, Ordering::Relaxed);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-        self.failed.fetch_add(u64::from(has_failed), Ordering::Relaxed);
+        self.failed.fetch_add(failed, Ordering::Relaxed);
     }
 
     /// Counts a call that was refused before it ran.

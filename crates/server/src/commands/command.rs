@@ -28,6 +28,9 @@ pub(crate) const SETTLED: u32 = 1 << 10;
 /// For the server's operator.
 pub(crate) const ADMIN: u32 = 1 << 6;
 
+/// Runs after the commands before it are written: any of these.
+pub(crate) const APART: u32 = SESSION | EXCLUSIVE | ADMIN | SLOW | SETTLED;
+
 /// A command.
 #[derive(Debug)]
 pub(crate) struct Command {

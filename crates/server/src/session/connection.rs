@@ -142,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// [`SEND_BYTES`]. Then it writes all their staged rows.
     fn run_arrived(&mut self) -> NextStep {
         let server = Arc::clone(&self.session.server);
-        let mut group = CommandGroup::new(&server.shared);
+        let mut group = CommandGroup::new(&server.shared, &server.table);
         let mut next = NextStep::Read;
         while !self.session.client.is_leaving {
             if self.out.len() >= SEND_BYTES {

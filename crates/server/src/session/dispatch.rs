@@ -8,8 +8,7 @@ use crate::channels::{Inbox, NameKind};
 use crate::client::{Client, NAME_EXTRA_BYTES, Queue, Replies};
 use crate::commands::call::is;
 use crate::commands::command::{
-    ADMIN, CONFIRMS, Command, EXCLUSIVE, IN_SUBSCRIPTION, NO_AUTH, NO_MULTI, SESSION, SETTLED,
-    SLOW, WRITE,
+    APART, CONFIRMS, Command, EXCLUSIVE, IN_SUBSCRIPTION, NO_AUTH, NO_MULTI, SESSION, SLOW, WRITE,
 };
 use crate::commands::streams::Wanted;
 use crate::commands::table::{Table, flag_words};
@@ -37,6 +36,9 @@ pub(crate) struct Session {
     pub(crate) client: Client,
     /// Whether something was written since [`Session::take_written`].
     has_written: bool,
+    /// The last command, and its name as the client wrote it: most are repeated.
+    last: Option<&'static Command>,
+    last_name: Vec<u8>,
 }
 
 impl Session {
@@ -44,7 +46,9 @@ impl Session {
     pub(crate) fn new(server: Arc<SessionServer>, peer: Arc<Peer>) -> (Session, Inbox) {
         let is_authenticated = server.shared.config.password.is_none();
         let (client, inbox) = Client::new(peer, is_authenticated);
-        (Session { server, client, has_written: false }, inbox)
+        let session =
+            Session { server, client, has_written: false, last: None, last_name: Vec::new() };
+        (session, inbox)
     }
 
     /// Returns whether a request has written anything since the last call.
@@ -91,7 +95,7 @@ impl Session {
         let begin = out.len();
         self.client.is_woken = true;
         let server = Arc::clone(&self.server);
-        let mut group = CommandGroup::new(&server.shared);
+        let mut group = CommandGroup::new(&server.shared, &server.table);
         let outcome = self.request(args, out, &mut group);
         self.write(&mut group, out);
         self.client.is_woken = false;
@@ -115,8 +119,7 @@ impl Session {
         out: &mut Reply,
         group: &mut CommandGroup<'_>,
     ) -> Outcome {
-        let server = Arc::clone(&self.server);
-        let command = match self.admitted(&server, args) {
+        let command = match self.admitted(group, args) {
             Ok(command) => command,
             Err(fault) => {
                 if let Some(queue) = &mut self.client.queue {
@@ -126,7 +129,7 @@ impl Session {
             }
         };
         let version = if out.dialect == Dialect::Resp3 { 3 } else { 2 };
-        self.client.peer.note(command.name, version);
+        group.note(&self.client, command, version);
         if self.client.is_subscribed()
             && out.dialect == Dialect::Resp2
             && !command.has(IN_SUBSCRIPTION)
@@ -138,21 +141,20 @@ impl Session {
             ));
         }
         let is_of_queue =
-            matches!(command.name, "exec" | "discard" | "multi" | "watch" | "reset" | "quit");
-        if self.client.queue.is_some() && !is_of_queue {
+            || matches!(command.name, "exec" | "discard" | "multi" | "watch" | "reset" | "quit");
+        if self.client.queue.is_some() && !is_of_queue() {
             return self.queue(args, out);
         }
         // Staged rows that others must see are written first; a command that waits for all locks
         // holds none.
-        let is_apart = command.has(SESSION | EXCLUSIVE | ADMIN | SLOW | SETTLED);
-        if is_apart && !group.write(&mut self.client, out) {
+        if command.has(APART) && !group.write(&mut self.client, out) {
             return Ok(());
         }
         if command.has(SESSION) {
             return self.steer(command, args, out);
         }
         if command.has(EXCLUSIVE) {
-            let reached = Reached { shared: &server.shared, client: &mut self.client, out };
+            let reached = Reached { shared: group.shared, client: &mut self.client, out };
             self.has_written |= execute::exclusively(reached, command, args)?;
             return Ok(());
         }
@@ -162,8 +164,8 @@ impl Session {
     }
 
     /// Returns the command of a request, if there is one and this client may run it.
-    fn admitted(&self, server: &SessionServer, args: &[&[u8]]) -> Outcome<&'static Command> {
-        let Some(command) = server.table.find(args[0]) else {
+    fn admitted(&mut self, group: &CommandGroup<'_>, args: &[&[u8]]) -> Outcome<&'static Command> {
+        let Some(command) = self.find(group.table, args[0]) else {
             // A client that has not authenticated is not even told this.
             if !self.client.is_authenticated {
                 return fail("NOAUTH Authentication required.");
@@ -177,7 +179,7 @@ impl Session {
             Some("NOAUTH Authentication required.".into())
         } else if self.client.queue.is_some() && command.has(NO_MULTI) {
             Some("ERR Command not allowed inside a transaction".into())
-        } else if command.has(WRITE) && server.shared.config.is_read_only {
+        } else if command.has(WRITE) && group.shared.config.is_read_only {
             Some("READONLY You can't write against a read only server.".into())
         } else {
             None
@@ -185,12 +187,23 @@ impl Session {
         match is_refused {
             None => Ok(command),
             Some(text) => {
-                if let Some(counters) = server.shared.counters.of(command.name) {
+                if let Some(counters) = group.shared.counters.of(command.name) {
                     counters.rejected();
                 }
                 Err(Fault(text))
             }
         }
+    }
+
+    fn find(&mut self, table: &Table, name: &[u8]) -> Option<&'static Command> {
+        if self.last.is_some() && self.last_name == name {
+            return self.last;
+        }
+        let command = table.find(name)?;
+        self.last = Some(command);
+        self.last_name.clear();
+        self.last_name.extend_from_slice(name);
+        Some(command)
     }
 
     fn queue(&mut self, args: &[&[u8]], out: &mut Reply) -> Outcome {

@@ -1,7 +1,7 @@
 //! Running commands: by themselves, or several as one.
 //!
-//! Owns: the locks they run under, and the rule that a command that fails writes nothing. Never
-//! does: decide whether one may be run.
+//! Owns: the locks they run under, the rule that a command that fails writes nothing, and their
+//! counting. Never does: decide whether one may be run.
 
 use crate::client::{Client, NAME_EXTRA_BYTES};
 use crate::clock;
@@ -15,6 +15,7 @@ use crate::fault::{Fault, Outcome, fail};
 use crate::protocol::Reply;
 use crate::server_parts::ServerParts;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use windrow::Batch;
 
 /// Commands that arrived together are written once they have staged this many bytes.
@@ -29,11 +30,21 @@ pub(crate) struct Reached<'a> {
     pub(crate) out: &'a mut Reply,
 }
 
+/// Calls of one command, one after the other, that are not in its counters yet.
+#[derive(Clone, Copy)]
+struct Tally {
+    command: &'static Command,
+    begin: Instant,
+    calls: u64,
+    failed: u64,
+}
+
 /// Commands of one client that arrived together and are written together. They hold the locks of
 /// all their keys, which are released when they are written, and before one of them would have to
 /// be waited for.
 pub(crate) struct CommandGroup<'s> {
-    shared: &'s ServerParts,
+    pub(crate) shared: &'s ServerParts,
+    pub(crate) table: &'s Table,
     held: KeyGuards<'s>,
     staged: StagedWrites,
     batch: Batch,
@@ -45,12 +56,16 @@ pub(crate) struct CommandGroup<'s> {
     commands: usize,
     /// Whether something was written since the last call of [`CommandGroup::take_written`].
     has_written: bool,
+    tally: Option<Tally>,
+    /// The last command that other clients were shown, and the protocol's version.
+    noted: Option<(&'static str, u8)>,
 }
 
 impl<'s> CommandGroup<'s> {
-    pub(crate) fn new(shared: &'s ServerParts) -> CommandGroup<'s> {
+    pub(crate) fn new(shared: &'s ServerParts, table: &'s Table) -> CommandGroup<'s> {
         CommandGroup {
             shared,
+            table,
             held: KeyGuards::new(&shared.store.locks),
             staged: StagedWrites::default(),
             batch: Batch::new(),
@@ -58,6 +73,16 @@ impl<'s> CommandGroup<'s> {
             begin: 0,
             commands: 0,
             has_written: false,
+            tally: None,
+            noted: None,
+        }
+    }
+
+    /// Shows other clients which command is run. One that is repeated is shown once.
+    pub(crate) fn note(&mut self, client: &Client, command: &'static Command, version: u8) {
+        if self.noted != Some((command.name, version)) {
+            self.noted = Some((command.name, version));
+            client.peer.note(command.name, version);
         }
     }
 
@@ -72,7 +97,7 @@ impl<'s> CommandGroup<'s> {
         command: &'static Command,
         args: &[&[u8]],
     ) -> Outcome {
-        let begin = clock::now();
+        self.begin_tally(command);
         let arg_bytes: usize = args.iter().map(|arg| arg.len()).sum();
         let keys = || command.key_places(args.len()).map(|place| args[place]);
         let mut before = None;
@@ -84,6 +109,7 @@ impl<'s> CommandGroup<'s> {
                 return Ok(());
             }
             self.held.wait(keys());
+            self.begin_tally(command);
         }
         let (reply, is_first) = (out.len(), self.staged.is_empty());
         let view = View::new(&self.shared.store, &mut self.staged);
@@ -111,15 +137,35 @@ impl<'s> CommandGroup<'s> {
             self.held.keep(before.unwrap_or(0));
         }
         // A command that waits is counted when it has found something.
-        if let Some(counters) = self.shared.counters.of(command.name)
+        if let Some(tally) = &mut self.tally
             && client.blocked.is_none()
         {
-            counters.ran(begin.elapsed(), outcome.is_err());
+            tally.calls += 1;
+            tally.failed += u64::from(outcome.is_err());
         }
         if self.staged.bytes() > BYTES_MAX || self.commands >= COMMANDS_MAX {
             self.write(client, out);
         }
         outcome
+    }
+
+    /// Begins to count calls of a command, unless that is the last one: the clock is read once for
+    /// all of them.
+    fn begin_tally(&mut self, command: &'static Command) {
+        if self.tally.is_none_or(|tally| !std::ptr::eq(tally.command, command)) {
+            let begin = clock::now();
+            self.count(begin);
+            self.tally = Some(Tally { command, begin, calls: 0, failed: 0 });
+        }
+    }
+
+    /// Adds the calls so far to the counters of all clients.
+    fn count(&mut self, end: Instant) {
+        if let Some(Tally { command, begin, calls, failed }) = self.tally.take()
+            && let Some(counters) = self.shared.counters.of(command.name)
+        {
+            counters.ran(calls, failed, end.saturating_duration_since(begin));
+        }
     }
 
     /// Writes the staged rows. If they cannot be written, none is, and the replies that
@@ -155,6 +201,9 @@ impl<'s> CommandGroup<'s> {
         let is_written = self.write_staged(client, out);
         self.held.release();
         self.commands = 0;
+        if self.tally.is_some() {
+            self.count(clock::now());
+        }
         is_written
     }
 
@@ -201,7 +250,7 @@ pub(crate) fn exclusively(
         }
     };
     if let Some(counters) = shared.counters.of(command.name) {
-        counters.ran(begin.elapsed(), outcome.is_err());
+        counters.ran(1, u64::from(outcome.is_err()), begin.elapsed());
     }
     outcome
 }
@@ -248,7 +297,7 @@ pub(crate) fn together(
             }
         }
         if let Some(counters) = shared.counters.of(command.name) {
-            counters.ran(begin.elapsed(), outcome.is_err());
+            counters.ran(1, u64::from(outcome.is_err()), begin.elapsed());
         }
         if out.len() > shared.config.reply_bytes_max {
             return fail(

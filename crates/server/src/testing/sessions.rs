@@ -56,7 +56,7 @@ impl TestClient {
     /// Runs complete requests, up to one that waits; returns their replies and their number.
     fn say(&mut self, input: &[u8]) -> (Vec<u8>, usize) {
         let server = Arc::clone(&self.session.server);
-        let mut group = CommandGroup::new(&server.shared);
+        let mut group = CommandGroup::new(&server.shared, &server.table);
         let mut out = Reply::new(Dialect::Resp2);
         let (mut done, mut count) = (0, 0);
         let limits = Limits { args_max: 1 << 20, arg_bytes_max: 1 << 20, is_stranger: false };
