@@ -8,4 +8,4 @@ pub(crate) mod reply;
 pub(crate) mod request;
 
 pub(crate) use reply::{Dialect, Reply};
-pub(crate) use request::{Limits, Parsed, RequestParser};
+pub(crate) use request::{Limits, RequestParser};

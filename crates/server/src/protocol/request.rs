@@ -34,11 +34,49 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, ProtocolError> {
 
 /// The progress of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Parsed {
+enum Parsed {
     /// More bytes are needed.
     More,
-    /// It is complete, in this number of bytes. Its arguments are [`RequestParser::args`].
+    /// It is complete, in this number of bytes.
     Whole(usize),
+}
+
+/// Requests that are complete.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    /// The places of all arguments, from the first request's first byte.
+    ranges: Vec<Range<usize>>,
+    /// For each request, the number of arguments and of bytes up to its end.
+    ends: Vec<(usize, usize)>,
+    /// The words of the last request, if it is an inline one that has any.
+    words: Vec<Vec<u8>>,
+    /// Whether more bytes are needed for another one.
+    pub(crate) is_all: bool,
+    /// The fault of the one after them.
+    pub(crate) wrong: Option<ProtocolError>,
+}
+
+impl Arrived {
+    /// Returns the arguments of all requests, whose bytes are `bytes`.
+    pub(crate) fn args<'a>(&'a self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
+        let ranges = self.ranges.iter().map(|range| &bytes[range.clone()]);
+        ranges.chain(self.words.iter().map(Vec::as_slice)).collect()
+    }
+
+    /// Returns each request's part of these arguments, and the number of bytes up to its end.
+    pub(crate) fn requests<'a, 'b: 'a>(
+        &'a self,
+        args: &'a [&'b [u8]],
+    ) -> impl Iterator<Item = (&'a [&'b [u8]], usize)> {
+        let mut begin = 0;
+        self.ends.iter().enumerate().map(move |(place, (end, bytes))| {
+            let is_last = place + 1 == self.ends.len();
+            let end = if is_last { args.len() } else { *end };
+            let own = &args[begin..end];
+            begin = end;
+            (own, *bytes)
+        })
+    }
 }
 
 /// Parses one request at a time. It is given the same bytes again, with more behind them, until the
@@ -65,11 +103,7 @@ impl RequestParser {
     ///
     /// # Errors
     /// Its fault, in the words of Redis.
-    pub(crate) fn advance(
-        &mut self,
-        bytes: &[u8],
-        limits: Limits,
-    ) -> Result<Parsed, ProtocolError> {
+    fn advance(&mut self, bytes: &[u8], limits: Limits) -> Result<Parsed, ProtocolError> {
         if self.left.is_none() {
             match bytes.first() {
                 None => return Ok(Parsed::More),
@@ -164,13 +198,38 @@ impl RequestParser {
         Ok(Parsed::Whole(end + 1))
     }
 
-    /// Returns in `into` the arguments of a complete request, whose bytes are `bytes`.
-    pub(crate) fn args<'a>(&'a self, bytes: &'a [u8], into: &mut Vec<&'a [u8]>) {
-        if self.is_inline {
-            into.extend(self.words.iter().map(Vec::as_slice));
-        } else {
-            into.extend(self.ranges.iter().map(|range| &bytes[range.clone()]));
+    /// Parses requests, at most `most`, from `bytes`, and forgets them. One that is incomplete is
+    /// gone on with when the bytes from its begin are given again, with more behind them; after
+    /// [`RequestParser::reset`] any others.
+    pub(crate) fn advance_all(&mut self, bytes: &[u8], limits: Limits, most: usize) -> Arrived {
+        // Most arguments have more bytes, with their lengths.
+        let mut arrived = Arrived {
+            ranges: Vec::with_capacity((bytes.len() / 14 + 1).min(4 * most)),
+            ends: Vec::with_capacity((bytes.len() / 24 + 1).min(most)),
+            ..Arrived::default()
+        };
+        let mut begin = 0;
+        while arrived.ends.len() < most && arrived.words.is_empty() {
+            match self.advance(&bytes[begin..], limits) {
+                Ok(Parsed::More) => {
+                    arrived.is_all = true;
+                    break;
+                }
+                Ok(Parsed::Whole(len)) => {
+                    let ranges = self.ranges.drain(..);
+                    arrived.ranges.extend(ranges.map(|arg| begin + arg.start..begin + arg.end));
+                    arrived.words = std::mem::take(&mut self.words);
+                    begin += len;
+                    arrived.ends.push((arrived.ranges.len(), begin));
+                    self.reset();
+                }
+                Err(wrong) => {
+                    arrived.wrong = Some(wrong);
+                    break;
+                }
+            }
         }
+        arrived
     }
 
     /// Returns whether a part of a request has been read.
@@ -225,19 +284,27 @@ mod tests {
 
     /// Returns the requests of a stream that arrives in pieces of `piece` bytes.
     fn requests(stream: &[u8], piece: usize, limits: Limits) -> Result<Vec<Vec<Vec<u8>>>, String> {
-        let (mut parser, mut begin, mut arrived) = (RequestParser::default(), 0, 0);
+        let (mut parser, mut begin, mut received) = (RequestParser::default(), 0, 0);
         let mut found = Vec::new();
         loop {
-            match parser.advance(&stream[begin..arrived], limits).map_err(|wrong| wrong.0)? {
-                Parsed::More if arrived == stream.len() => return Ok(found),
-                Parsed::More => arrived = (arrived + piece).min(stream.len()),
-                Parsed::Whole(bytes) => {
-                    let mut args = Vec::new();
-                    parser.args(&stream[begin..], &mut args);
-                    found.push(args.into_iter().map(<[u8]>::to_vec).collect());
-                    begin += bytes;
-                    parser.reset();
-                }
+            let bytes = &stream[begin..received];
+            // By ones, by twos and by many.
+            let arrived = parser.advance_all(bytes, limits, [1, 2, 100][piece % 3]);
+            let args = arrived.args(bytes);
+            let mut end = 0;
+            for (args, bytes) in arrived.requests(&args) {
+                found.push(args.iter().map(|arg| arg.to_vec()).collect());
+                end = bytes;
+            }
+            begin += end;
+            if let Some(wrong) = arrived.wrong {
+                return Err(wrong.0);
+            }
+            if arrived.is_all && received == stream.len() {
+                return Ok(found);
+            }
+            if arrived.is_all {
+                received = (received + piece).min(stream.len());
             }
         }
     }

@@ -9,11 +9,13 @@ use crate::client::Blocked;
 use crate::data::waiting_clients::Ticket;
 use crate::durability::Syncer;
 use crate::peer::Peer;
-use crate::protocol::{Dialect, Limits, Parsed, Reply, RequestParser};
+use crate::protocol::{Dialect, Limits, Reply, RequestParser};
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
@@ -25,6 +27,8 @@ const SEND_BYTES: usize = 64 << 10;
 /// cost little.
 const READ_BYTES_MIN: usize = 1 << 10;
 const READ_BYTES_MAX: usize = 16 << 10;
+/// The most requests that are parsed before the first of them is run.
+const AHEAD_MAX: usize = 32;
 /// Every client may have this many bytes under way, however many all have.
 const OWN_BYTES: usize = 128 << 10;
 /// A client that takes nothing of its replies for this time is dropped.
@@ -143,41 +147,53 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn run_arrived(&mut self) -> NextStep {
         let server = Arc::clone(&self.session.server);
         let mut group = CommandGroup::new(&server.shared, &server.table);
-        let mut next = NextStep::Read;
-        while !self.session.client.is_leaving {
-            if self.out.len() >= SEND_BYTES {
-                next = NextStep::Run;
-                break;
+        let next = loop {
+            if let Some(next) = self.run_some(&mut group) {
+                break next;
             }
-            let limits = self.limits();
-            match self.parser.advance(&self.input[self.done..], limits) {
-                Ok(Parsed::More) => break,
-                Ok(Parsed::Whole(bytes)) => {
-                    let mut args = Vec::with_capacity(8);
-                    self.parser.args(&self.input[self.done..], &mut args);
-                    if !args.is_empty() {
-                        self.session.run(&args, &mut self.out, &mut group);
-                    }
-                    let args = self.session.client.blocked.as_mut().map(|blocked| {
-                        let own = || args.iter().map(|arg| arg.to_vec()).collect();
-                        blocked.args.take().unwrap_or_else(own)
-                    });
-                    self.parser.reset();
-                    self.done += bytes;
-                    if let Some(args) = args {
-                        next = NextStep::Wait(args);
-                        break;
-                    }
-                }
-                Err(wrong) => {
-                    self.session.write(&mut group, &mut self.out);
-                    self.out.error(&format!("ERR Protocol error: {}", wrong.0));
-                    self.session.client.is_leaving = true;
-                }
-            }
-        }
+        };
         self.session.write(&mut group, &mut self.out);
         next
+    }
+
+    /// Runs the next requests; returns the next step, unless more have arrived.
+    fn run_some(&mut self, group: &mut CommandGroup<'_>) -> Option<NextStep> {
+        let (begin, client) = (self.done, &self.session.client);
+        // The limits are others after authentication.
+        let most = if client.is_authenticated { AHEAD_MAX } else { 1 };
+        let limits = self.limits();
+        let arrived = self.parser.advance_all(&self.input[begin..], limits, most);
+        let args = arrived.args(&self.input[begin..]);
+        for (args, end) in arrived.requests(&args) {
+            if self.session.client.is_leaving || self.out.len() >= SEND_BYTES {
+                // The rest is parsed again, if it is run.
+                self.parser.reset();
+                return Some(match self.session.client.is_leaving {
+                    true => NextStep::Read,
+                    false => NextStep::Run,
+                });
+            }
+            if !args.is_empty() {
+                self.session.run(args, &mut self.out, group);
+            }
+            self.done = begin + end;
+            if let Some(blocked) = &mut self.session.client.blocked {
+                let own = || args.iter().map(|arg| arg.to_vec()).collect();
+                let args = blocked.args.take().unwrap_or_else(own);
+                self.parser.reset();
+                return Some(NextStep::Wait(args));
+            }
+        }
+        if self.session.client.is_leaving {
+            return Some(NextStep::Read);
+        }
+        if let Some(wrong) = arrived.wrong {
+            self.session.write(group, &mut self.out);
+            self.out.error(&format!("ERR Protocol error: {}", wrong.0));
+            self.session.client.is_leaving = true;
+            return Some(NextStep::Read);
+        }
+        arrived.is_all.then_some(NextStep::Read)
     }
 
     /// Waits until a command finds something, or its time is over.
@@ -273,11 +289,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let mut sent = 0;
         while sent < self.out.len() {
-            let write = self.stream.write(&self.out.bytes()[sent..]);
-            match timeout(SEND_TIME_MAX, write).await.map_err(io::Error::from)?? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                bytes => sent += bytes,
+            let rest = &self.out.bytes()[sent..];
+            // A client that takes them at once, as almost all do, needs no timer.
+            let at_once = poll_fn(|context| {
+                Poll::Ready(Pin::new(&mut self.stream).poll_write(context, rest))
+            });
+            let written = match at_once.await {
+                Poll::Ready(written) => written?,
+                Poll::Pending => {
+                    let write = self.stream.write(rest);
+                    timeout(SEND_TIME_MAX, write).await.map_err(io::Error::from)??
+                }
+            };
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
             }
+            sent += written;
         }
         self.out.clear();
         self.count();

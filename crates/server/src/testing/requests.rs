@@ -2,7 +2,7 @@
 //!
 //! Owns: the comparison of parses at once and in pieces. Never does: run a request.
 
-use crate::protocol::{Limits, Parsed, RequestParser};
+use crate::protocol::{Limits, RequestParser};
 
 /// Complete requests, and whether a fault ended them.
 type Requests = (Vec<Vec<Vec<u8>>>, bool);
@@ -11,19 +11,21 @@ type Requests = (Vec<Vec<Vec<u8>>>, bool);
 fn requests(input: &[u8], cuts: impl Iterator<Item = usize>) -> Requests {
     let limits = Limits { args_max: 1 << 20, arg_bytes_max: 1 << 20, is_stranger: false };
     let mut parser = RequestParser::default();
-    let (mut found, mut done) = (Vec::new(), 0);
+    let (mut found, mut done, mut len) = (Vec::new(), 0, 0);
     for end in cuts {
         loop {
-            match parser.advance(&input[done..end], limits) {
-                Ok(Parsed::More) => break,
-                Ok(Parsed::Whole(bytes)) => {
-                    let mut args = Vec::new();
-                    parser.args(&input[done..], &mut args);
-                    found.push(args.iter().map(|arg| arg.to_vec()).collect());
-                    parser.reset();
-                    done += bytes;
-                }
-                Err(_) => return (found, true),
+            let bytes = &input[done..end];
+            let arrived = parser.advance_all(bytes, limits, 3);
+            for (args, bytes) in arrived.requests(&arrived.args(bytes)) {
+                found.push(args.iter().map(|arg| arg.to_vec()).collect());
+                len = bytes;
+            }
+            done += std::mem::take(&mut len);
+            if arrived.wrong.is_some() {
+                return (found, true);
+            }
+            if arrived.is_all {
+                break;
             }
         }
     }

@@ -6,7 +6,7 @@ use super::model::{Bytes, Choices, Model, request, run};
 use super::reply::{self, encoded};
 use crate::commands::table::Table;
 use crate::config::Config;
-use crate::protocol::{Dialect, Limits, Parsed, Reply, RequestParser};
+use crate::protocol::{Dialect, Limits, Reply, RequestParser};
 use crate::server_parts::ServerParts;
 use crate::session::dispatch::{Session, SessionServer};
 use crate::session::execute::CommandGroup;
@@ -60,19 +60,25 @@ impl TestClient {
         let mut out = Reply::new(Dialect::Resp2);
         let (mut done, mut count) = (0, 0);
         let limits = Limits { args_max: 1 << 20, arg_bytes_max: 1 << 20, is_stranger: false };
-        while !self.session.client.is_leaving && self.session.client.blocked.is_none() {
-            let Ok(Parsed::Whole(bytes)) = self.parser.advance(&input[done..], limits) else {
-                break;
-            };
-            let mut args = Vec::new();
-            self.parser.args(&input[done..], &mut args);
-            if !args.is_empty() {
-                self.session.run(&args, &mut out, &mut group);
-                count += 1;
+        'all: loop {
+            let arrived = self.parser.advance_all(&input[done..], limits, 4);
+            let args = arrived.args(&input[done..]);
+            let begin = done;
+            for (args, end) in arrived.requests(&args) {
+                if !args.is_empty() {
+                    self.session.run(args, &mut out, &mut group);
+                    count += 1;
+                }
+                done = begin + end;
+                if self.session.client.is_leaving || self.session.client.blocked.is_some() {
+                    break 'all;
+                }
             }
-            self.parser.reset();
-            done += bytes;
+            if arrived.is_all || arrived.wrong.is_some() {
+                break;
+            }
         }
+        self.parser.reset();
         self.session.write(&mut group, &mut out);
         (out.bytes().to_vec(), count)
     }
