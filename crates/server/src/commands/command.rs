@@ -3,6 +3,7 @@
 //! Owns: the form of a row of the table. Never does: hold the rows.
 
 use super::call::Call;
+use crate::data::rows_ahead::RowsAhead;
 use crate::fault::Outcome;
 
 /// Changes values.
@@ -42,9 +43,16 @@ pub(crate) struct Command {
     /// Places of the first key, the last one (negative: from the end) and the step between.
     pub(crate) keys: (i32, i32, i32),
     pub(crate) run: fn(&mut Call<'_, '_>) -> Outcome,
+    /// Adds the rows that it reads for certain arguments, as far as these alone tell.
+    pub(crate) rows: fn(&[&[u8]], &mut RowsAhead),
 }
 
 impl Command {
+    /// The same command, with the rows that it reads.
+    pub(crate) const fn reads(self, rows: fn(&[&[u8]], &mut RowsAhead)) -> Command {
+        Command { rows, ..self }
+    }
+
     pub(crate) fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
@@ -72,7 +80,7 @@ pub(crate) const fn plain(
     flags: u32,
     run: fn(&mut Call<'_, '_>) -> Outcome,
 ) -> Command {
-    Command { name, arity, flags, keys: (0, 0, 0), run }
+    keyed_at(name, arity, flags, (0, 0, 0), run)
 }
 
 /// Makes a command whose first argument is its key.
@@ -82,7 +90,7 @@ pub(crate) const fn keyed(
     flags: u32,
     run: fn(&mut Call<'_, '_>) -> Outcome,
 ) -> Command {
-    Command { name, arity, flags, keys: (1, 1, 1), run }
+    keyed_at(name, arity, flags, (1, 1, 1), run)
 }
 
 /// Makes a command with keys in these places.
@@ -93,7 +101,7 @@ pub(crate) const fn keyed_at(
     keys: (i32, i32, i32),
     run: fn(&mut Call<'_, '_>) -> Outcome,
 ) -> Command {
-    Command { name, arity, flags, keys, run }
+    Command { name, arity, flags, keys, run, rows: |_, _| {} }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::strings::sum;
 use crate::data::element;
 use crate::data::field::Field;
 use crate::data::head::{Head, Kind};
+use crate::data::rows_ahead::RowsAhead;
 use crate::data::space::Space;
 use crate::fault::{Fault, NOT_FLOAT, Outcome, SYNTAX, fail};
 use crate::protocol::Dialect;
@@ -16,19 +17,19 @@ use crate::protocol::number::push_i64;
 use windrow::Slice;
 
 pub(super) const COMMANDS: &[Command] = &[
-    keyed("hset", -4, WRITE, |call| hset(call, true)),
-    keyed("hmset", -4, WRITE, |call| hset(call, false)),
-    keyed("hsetnx", 4, WRITE, hsetnx),
-    keyed("hget", 3, READ, hget),
-    keyed("hmget", -3, READ, hmget),
+    keyed("hset", -4, WRITE, |call| hset(call, true)).reads(|args, rows| fields(args, 2, rows)),
+    keyed("hmset", -4, WRITE, |call| hset(call, false)).reads(|args, rows| fields(args, 2, rows)),
+    keyed("hsetnx", 4, WRITE, hsetnx).reads(|args, rows| fields(args, 2, rows)),
+    keyed("hget", 3, READ, hget).reads(|args, rows| fields(args, 1, rows)),
+    keyed("hmget", -3, READ, hmget).reads(|args, rows| fields(args, 1, rows)),
     keyed("hgetall", 2, READ, |call| list(call, true, true)),
     keyed("hkeys", 2, READ, |call| list(call, true, false)),
     keyed("hvals", 2, READ, |call| list(call, false, true)),
-    keyed("hdel", -3, WRITE, hdel),
-    keyed("hexists", 3, READ, hexists),
+    keyed("hdel", -3, WRITE, hdel).reads(|args, rows| fields(args, 1, rows)),
+    keyed("hexists", 3, READ, hexists).reads(|args, rows| fields(args, 1, rows)),
     keyed("hlen", 2, READ, hlen),
     keyed("hstrlen", 3, READ, hstrlen),
-    keyed("hincrby", 4, WRITE, hincrby),
+    keyed("hincrby", 4, WRITE, hincrby).reads(|args, rows| fields(args, 2, rows)),
     keyed("hincrbyfloat", 4, WRITE, hincrbyfloat),
     keyed("hrandfield", -2, READ, hrandfield),
 ];
@@ -37,6 +38,13 @@ pub(super) const COMMANDS: &[Command] = &[
 /// fields were added.
 const ORDERED_FIELDS_MAX: u64 = 512;
 const ORDERED_BYTES_MAX: usize = 1 << 20;
+
+/// Adds the rows of fields: each has `each` arguments.
+fn fields(args: &[&[u8]], each: usize, rows: &mut RowsAhead) {
+    for field in args[2..].iter().step_by(each) {
+        rows.add_element(Space::Hashes, args[1], field);
+    }
+}
 
 /// Returns a field's value; `head` may be that of an empty hash.
 fn field(call: &Call<'_, '_>, head: &Head, field: &[u8]) -> Outcome<Option<Field>> {

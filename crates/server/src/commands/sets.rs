@@ -9,16 +9,17 @@ use super::random;
 use crate::data::element;
 use crate::data::head::{Head, Kind};
 use crate::data::rows::Rows;
+use crate::data::rows_ahead::RowsAhead;
 use crate::data::space::Space;
 use crate::data::view::View;
 use crate::fault::{OUT_OF_RANGE, Outcome, SYNTAX, fail};
 use std::iter::Peekable;
 
 pub(super) const COMMANDS: &[Command] = &[
-    keyed("sadd", -3, WRITE, sadd),
-    keyed("srem", -3, WRITE, srem),
-    keyed("sismember", 3, READ, sismember),
-    keyed("smismember", -3, READ, smismember),
+    keyed("sadd", -3, WRITE, sadd).reads(members),
+    keyed("srem", -3, WRITE, srem).reads(members),
+    keyed("sismember", 3, READ, sismember).reads(members),
+    keyed("smismember", -3, READ, smismember).reads(members),
     keyed("smembers", 2, READ, |call| reply_combined(call, Operation::Union)),
     keyed("scard", 2, READ, scard),
     keyed("spop", -2, WRITE, spop),
@@ -32,6 +33,11 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed_at("sdiffstore", -3, WRITE, (1, -1, 1), |call| store(call, Operation::Diff)),
     keyed_at("sintercard", -3, READ, (2, -1, 1), sintercard),
 ];
+
+/// Adds the rows of members.
+fn members(args: &[&[u8]], rows: &mut RowsAhead) {
+    args[2..].iter().for_each(|member| rows.add_element(Space::Sets, args[1], member));
+}
 
 fn has(view: &View<'_>, key: &[u8], head: &Head, member: &[u8]) -> Outcome<bool> {
     Ok(!head.is_empty() && view.has_row(Space::Sets, &element::row(key, member))?)

@@ -9,6 +9,7 @@ use super::random;
 use super::sets::numbered_keys;
 use crate::data::element;
 use crate::data::head::{Head, Kind};
+use crate::data::rows_ahead::RowsAhead;
 use crate::data::score;
 use crate::data::space::Space;
 use crate::data::view::{Gather, View};
@@ -17,10 +18,14 @@ use crate::protocol::{Dialect, Reply};
 use std::collections::HashSet;
 
 pub(super) const COMMANDS: &[Command] = &[
-    keyed("zadd", -4, WRITE, zadd),
-    keyed("zincrby", 4, WRITE, zincrby),
-    keyed("zrem", -3, WRITE, zrem),
-    keyed("zscore", 3, READ, zscore),
+    keyed("zadd", -4, WRITE, zadd).reads(|args, rows| {
+        let pairs = AddOptions::of(&args[2..]).map_or(&[][..], |(_, pairs)| pairs);
+        members(args[1], pairs[pairs.len().min(1)..].iter().step_by(2), rows);
+    }),
+    keyed("zincrby", 4, WRITE, zincrby)
+        .reads(|args, rows| members(args[1], args[3..].iter(), rows)),
+    keyed("zrem", -3, WRITE, zrem).reads(|args, rows| members(args[1], args[2..].iter(), rows)),
+    keyed("zscore", 3, READ, zscore).reads(|args, rows| members(args[1], args[2..].iter(), rows)),
     keyed("zmscore", -3, READ, zmscore),
     keyed("zcard", 2, READ, zcard),
     keyed("zpopmin", -2, WRITE, |call| zpop(call, Edge::Min)),
@@ -28,6 +33,11 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed_at("zmpop", -4, WRITE, (2, -1, 1), |call| zmpop(call, 1).map(drop)),
     keyed("zrandmember", -2, READ, zrandmember),
 ];
+
+/// Adds the rows of members of the sorted set `key`.
+fn members<'a>(key: &[u8], members: impl Iterator<Item = &'a &'a [u8]>, rows: &mut RowsAhead) {
+    members.for_each(|member| rows.add_element(Space::Members, key, member));
+}
 
 /// A member and its score.
 pub(super) type Scored = (Vec<u8>, f64);

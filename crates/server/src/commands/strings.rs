@@ -5,6 +5,7 @@
 use super::call::{Call, float, int, is};
 use super::command::{Command, READ, WRITE, keyed, keyed_at};
 use super::deadline::{MILLISECONDS, SECONDS, Unit};
+use crate::data::rows_ahead::RowsAhead;
 use crate::data::value::Value;
 use crate::fault::{Outcome, SYNTAX, WRONG_TYPE, fail};
 use crate::protocol::number::{add_f64, push_i64};
@@ -13,28 +14,36 @@ use crate::protocol::number::{add_f64, push_i64};
 const STRING_BYTES_MAX: usize = 512 << 20;
 
 pub(super) const COMMANDS: &[Command] = &[
-    keyed("get", 2, READ, get),
-    keyed("set", -3, WRITE, set),
+    keyed("get", 2, READ, get).reads(|args, rows| rows.add_string(args[1])),
+    keyed("set", -3, WRITE, set).reads(|args, rows| rows.add_head(args[1])),
     keyed("setnx", 3, WRITE, setnx),
     keyed("setex", 4, WRITE, |call| set_with_ttl(call, SECONDS, "setex")),
     keyed("psetex", 4, WRITE, |call| set_with_ttl(call, MILLISECONDS, "psetex")),
     keyed("getset", 3, WRITE, getset),
     keyed("getdel", 2, WRITE, getdel),
     keyed("getex", -2, WRITE, getex),
-    keyed_at("mget", -2, READ, (1, -1, 1), mget),
-    keyed_at("mset", -3, WRITE, (1, -1, 2), mset),
+    keyed_at("mget", -2, READ, (1, -1, 1), mget)
+        .reads(|args, rows| args[1..].iter().for_each(|key| rows.add_string(key))),
+    keyed_at("mset", -3, WRITE, (1, -1, 2), mset)
+        .reads(|args, rows| args[1..].iter().step_by(2).for_each(|key| rows.add_head(key))),
     keyed_at("msetnx", -3, WRITE, (1, -1, 2), msetnx),
-    keyed("append", 3, WRITE, append),
-    keyed("strlen", 2, READ, strlen),
+    keyed("append", 3, WRITE, append).reads(both),
+    keyed("strlen", 2, READ, strlen).reads(|args, rows| rows.add_string(args[1])),
     keyed("setrange", 4, WRITE, setrange),
     keyed("getrange", 4, READ, getrange),
     keyed("substr", 4, READ, getrange),
-    keyed("incr", 2, WRITE, |call| add(call, 1)),
-    keyed("decr", 2, WRITE, |call| add(call, -1)),
-    keyed("incrby", 3, WRITE, |call| add(call, int(call.args[2])?)),
-    keyed("decrby", 3, WRITE, decrby),
-    keyed("incrbyfloat", 3, WRITE, incrbyfloat),
+    keyed("incr", 2, WRITE, |call| add(call, 1)).reads(both),
+    keyed("decr", 2, WRITE, |call| add(call, -1)).reads(both),
+    keyed("incrby", 3, WRITE, |call| add(call, int(call.args[2])?)).reads(both),
+    keyed("decrby", 3, WRITE, decrby).reads(both),
+    keyed("incrbyfloat", 3, WRITE, incrbyfloat).reads(both),
 ];
+
+/// Adds the string and the head of the first key.
+fn both(args: &[&[u8]], rows: &mut RowsAhead) {
+    rows.add_string(args[1]);
+    rows.add_head(args[1]);
+}
 
 fn get(call: &mut Call<'_, '_>) -> Outcome {
     let value = call.view.string(call.key())?;

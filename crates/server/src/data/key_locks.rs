@@ -67,6 +67,9 @@ impl<'a> KeyGuards<'a> {
     }
 
     fn add(&mut self, place: usize, guard: MutexGuard<'a, ()>) {
+        if self.stripes.is_empty() {
+            self.stripes.reserve(16);
+        }
         self.stripes.push((place, guard));
         if !self.map.is_empty() {
             self.map[place / 64] |= 1 << (place % 64);

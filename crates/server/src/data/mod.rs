@@ -27,6 +27,7 @@ pub(crate) mod key_locks;
 pub(crate) mod keys;
 pub(crate) mod positions;
 pub(crate) mod rows;
+pub(crate) mod rows_ahead;
 pub(crate) mod score;
 pub(crate) mod space;
 pub(crate) mod staged_writes;

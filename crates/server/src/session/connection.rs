@@ -29,6 +29,8 @@ const READ_BYTES_MIN: usize = 1 << 10;
 const READ_BYTES_MAX: usize = 16 << 10;
 /// The most requests that are parsed before the first of them is run.
 const AHEAD_MAX: usize = 32;
+/// A request of up to this many arguments reads one row, or none that its arguments tell.
+const ONE_ROW_ARGS_MAX: usize = 4;
 /// Every client may have this many bytes under way, however many all have.
 const OWN_BYTES: usize = 128 << 10;
 /// A client that takes nothing of its replies for this time is dropped.
@@ -161,9 +163,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let (begin, client) = (self.done, &self.session.client);
         // The limits are others after authentication.
         let most = if client.is_authenticated { AHEAD_MAX } else { 1 };
+        let looks_ahead = client.is_authenticated && client.queue.is_none();
         let limits = self.limits();
         let arrived = self.parser.advance_all(&self.input[begin..], limits, most);
         let args = arrived.args(&self.input[begin..]);
+        if looks_ahead && args.len() > ONE_ROW_ARGS_MAX {
+            group.look_ahead(arrived.requests(&args).map(|(args, _)| args));
+        }
         for (args, end) in arrived.requests(&args) {
             if self.session.client.is_leaving || self.out.len() >= SEND_BYTES {
                 // The rest is parsed again, if it is run.

@@ -6,9 +6,10 @@
 use crate::client::{Client, NAME_EXTRA_BYTES};
 use crate::clock;
 use crate::commands::call::Call;
-use crate::commands::command::{Command, SESSION};
+use crate::commands::command::{APART, Command, SESSION};
 use crate::commands::table::Table;
 use crate::data::key_locks::KeyGuards;
+use crate::data::rows_ahead::RowsAhead;
 use crate::data::staged_writes::StagedWrites;
 use crate::data::view::View;
 use crate::fault::{Fault, Outcome, fail};
@@ -59,6 +60,7 @@ pub(crate) struct CommandGroup<'s> {
     tally: Option<Tally>,
     /// The last command that other clients were shown, and the protocol's version.
     noted: Option<(&'static str, u8)>,
+    ahead: RowsAhead,
 }
 
 impl<'s> CommandGroup<'s> {
@@ -75,7 +77,29 @@ impl<'s> CommandGroup<'s> {
             has_written: false,
             tally: None,
             noted: None,
+            ahead: RowsAhead::default(),
         }
+    }
+
+    /// Searches for the rows that requests which have arrived will read, as far as these can be
+    /// told: up to one that is run apart.
+    pub(crate) fn look_ahead<'a, 'r: 'a>(
+        &mut self,
+        requests: impl Iterator<Item = &'a [&'r [u8]]>,
+    ) {
+        let (mut last_name, mut last): (&[u8], Option<&'static Command>) = (b"", None);
+        for args in requests {
+            let Some(name) = args.first() else { continue };
+            if *name != last_name {
+                (last_name, last) = (name, self.table.find(name));
+            }
+            let Some(command) = last.filter(|command| command.takes(args.len())) else { break };
+            if command.has(APART) {
+                break;
+            }
+            (command.rows)(args, &mut self.ahead);
+        }
+        self.ahead.search(&self.shared.store.spaces);
     }
 
     /// Shows other clients which command is run. One that is repeated is shown once.

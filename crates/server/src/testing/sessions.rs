@@ -63,6 +63,7 @@ impl TestClient {
         'all: loop {
             let arrived = self.parser.advance_all(&input[done..], limits, 4);
             let args = arrived.args(&input[done..]);
+            group.look_ahead(arrived.requests(&args).map(|(args, _)| args));
             let begin = done;
             for (args, end) in arrived.requests(&args) {
                 if !args.is_empty() {
