@@ -448,7 +448,8 @@ fn apply(buf: &BatchBuf, slot: &Slot) {
     const POINTS_MAX: usize = 64;
     let mut seq = slot.first_seq;
     let mut ops = buf.ops().peekable();
-    let mut points = Vec::new();
+    let count = buf.count() as usize;
+    let mut points = Vec::with_capacity(if count > 1 { count.min(POINTS_MAX) } else { 0 });
     while let Some(op) = ops.next() {
         let memtable = slot.memtables.get(op.keyspace).expect("reserved for every keyspace");
         let is_last = ops.peek().is_none_or(|next| next.keyspace != op.keyspace);
