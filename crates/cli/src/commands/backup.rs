@@ -10,8 +10,8 @@ use crate::store::{self, Access};
 use serde_json::json;
 use std::io::{self, Write};
 use windrow::backup::{
-    BackedUp, Backup, BackupDirectory, BackupOptions, BackupVerifier, backup_numbers,
-    prune_backups, read_backup, restore_backup,
+    BackedUp, Backup, BackupChanges, BackupDirectory, BackupOptions, BackupVerifier, Moment,
+    backup_numbers, prune_backups, read_backup, restore_backup, restore_to,
 };
 use windrow::{Error, ErrorKind};
 
@@ -52,12 +52,14 @@ fn print_made(args: &BackupArgs, made: &BackedUp, pruned: &[u64]) -> Result<()> 
             "bytes": made.bytes,
             "copied_tables": made.copied_tables,
             "copied_bytes": made.copied_bytes,
+            "seq": made.seq,
+            "changes": made.changes.map(changes_as_json),
             "removed": pruned,
         });
         writeln!(out, "{told}")?;
         return Ok(out.flush()?);
     }
-    writeln!(
+    write!(
         out,
         "backup {}: {}, {}; copied {}, {}",
         made.number,
@@ -66,10 +68,26 @@ fn print_made(args: &BackupArgs, made: &BackedUp, pruned: &[u64]) -> Result<()> 
         human::plural(made.copied_tables, "table"),
         human::size(made.copied_bytes),
     )?;
+    match made.changes {
+        Some(changes) => writeln!(out, "; {}", told_changes(changes, Some(made.seq)))?,
+        None => writeln!(out)?,
+    }
     for number in pruned {
         writeln!(out, "removed backup {number}")?;
     }
     Ok(out.flush()?)
+}
+
+/// The changes that a backup has with it.
+fn told_changes(changes: BackupChanges, seq: Option<u64>) -> String {
+    let BackupChanges { since, through, bytes, .. } = changes;
+    // The logs did not have all of them any more, or one is damaged.
+    let only = if seq == Some(through) { String::new() } else { format!(" up to {through} only") };
+    format!("changes since backup {since}{only}, {}", human::size(bytes))
+}
+
+fn changes_as_json(changes: BackupChanges) -> serde_json::Value {
+    json!({ "since": changes.since, "through": changes.through, "bytes": changes.bytes })
 }
 
 /// A backup of the list: what its record says, and what is wrong with it.
@@ -127,12 +145,20 @@ fn print_list(args: &BackupsArgs, list: &[Listed]) -> Result<()> {
         writeln!(out, "{}", json!({ "backups": told, "verified": args.verify }))?;
         return Ok(out.flush()?);
     }
+    let is_listed = |number| list.iter().any(|listed| listed.number == number);
     for Listed { number, record, problem } in list {
         write!(out, "{number:>6}")?;
         if let Some(record) = record {
             let tables = human::plural(record.tables, "table");
             let (made, size) = (human::utc(record.made_ms), human::size(record.bytes));
             write!(out, "  {made}  {tables}, {size}")?;
+            // Those of the first one go on from a backup that is gone.
+            if let Some(changes) = record.changes.filter(|changes| is_listed(changes.since)) {
+                write!(out, "; {}", told_changes(changes, record.seq))?;
+            }
+            if let Some(seq) = record.seq {
+                write!(out, "; sequence number {seq}")?;
+            }
         }
         match problem {
             Some(problem) => writeln!(out, ": {problem}")?,
@@ -151,6 +177,8 @@ fn as_json(listed: &Listed) -> serde_json::Value {
         "database_uid": record.map(|record| format!("{:016x}", record.database_uid)),
         "tables": record.map(|record| record.tables),
         "bytes": record.map(|record| record.bytes),
+        "seq": record.and_then(|record| record.seq),
+        "changes": record.and_then(|record| record.changes).map(changes_as_json),
         "problem": listed.problem.as_ref().map(ToString::to_string),
     })
 }
@@ -159,17 +187,62 @@ fn as_json(listed: &Listed) -> serde_json::Value {
 pub(crate) fn restore(args: &RestoreArgs, quiet: bool) -> Result<()> {
     let target = BackupDirectory::open_read_only(&args.target).map_err(of_backups)?;
     let progress = Progress::waiting(quiet, "restoring");
-    let restored = restore_backup(&target, args.backup, &args.path).map_err(of_backups)?;
+    let to = args.to_seq.map(Moment::Seq).or(args.to_time.map(Moment::Time));
+    let done = match to {
+        None => {
+            let backup = restore_backup(&target, args.backup, &args.path).map_err(of_backups)?;
+            Done { backup, behind: None }
+        }
+        Some(to) => {
+            let done = restore_to(&target, to, args.backup, &args.path).map_err(of_moment)?;
+            Done { backup: done.backup, behind: Some((done.batches, done.seq)) }
+        }
+    };
     drop(progress);
+    print_restored(args, done)
+}
+
+/// A backup that was restored, with the number of batches behind it and the last sequence number, if a
+/// moment was asked for.
+struct Done {
+    backup: Backup,
+    behind: Option<(u64, u64)>,
+}
+
+fn print_restored(args: &RestoreArgs, Done { backup, behind }: Done) -> Result<()> {
     let mut out = io::stdout().lock();
+    let (number, tables) = (backup.number, human::plural(backup.tables, "table"));
+    let size = human::size(backup.bytes);
     if args.json {
-        let listed = Listed { number: restored.number, record: Some(restored), problem: None };
-        writeln!(out, "{}", as_json(&listed))?;
-    } else {
-        let (tables, size) = (human::plural(restored.tables, "table"), human::size(restored.bytes));
-        writeln!(out, "restored backup {}: {tables}, {size}", restored.number)?;
+        let mut told = as_json(&Listed { number, record: Some(backup), problem: None });
+        if let Some((batches, seq)) = behind {
+            told["batches"] = batches.into();
+            told["restored_seq"] = seq.into();
+        }
+        writeln!(out, "{told}")?;
+        return Ok(out.flush()?);
+    }
+    match behind {
+        None => writeln!(out, "restored backup {number}: {tables}, {size}")?,
+        Some((batches, seq)) => {
+            let batches = human::plural(batches, "batch");
+            writeln!(
+                out,
+                "restored backup {number}: {tables}, {size}; and {batches} behind it, up to sequence number {seq}"
+            )?;
+        }
     }
     Ok(out.flush()?)
+}
+
+/// A failure of a restore to a moment. The message says which moments there are; the times of backups
+/// are in the list.
+fn of_moment(error: Error) -> Failure {
+    match error.kind() {
+        ErrorKind::InvalidArgument => Failure::failed(error.to_string())
+            .hint("`windrow backups` lists the backups, with their times and sequence numbers"),
+        _ => of_backups(error),
+    }
 }
 
 /// A failure of a backup: the hints for failures of a database do not help there.

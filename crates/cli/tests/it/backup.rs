@@ -54,6 +54,42 @@ fn backups_are_listed_verified_pruned_and_restored() {
     assert!(sh.fails("backup other backups", 1).contains("is of another database"));
 }
 
+/// The times of backups bound the mistake; the feed of changes has its number.
+#[test]
+fn a_backup_and_changes_are_restored_to_a_number_or_a_time() {
+    let sh = Shell::new();
+    sh.ok("put db lamp 3 --option changes_bytes=16MiB");
+    assert!(json(&sh, "backup db vault --json")["changes"].is_null());
+    sh.ok("put db chair 4");
+    let before = std::time::SystemTime::now();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    sh.ok("delete db lamp");
+    let made = json(&sh, "backup db vault --json");
+    assert_eq!((&made["seq"], &made["changes"]["since"]), (&3.into(), &1.into()), "{made}");
+    assert_eq!(made["changes"]["through"], 3);
+    assert!(sh.ok("backups vault").contains("; changes since backup 1, "));
+    assert!(sh.ok("backups vault --verify").ends_with("; sequence number 3: sound\n"));
+    let restored = sh.ok("restore vault by-number --to-seq 2");
+    let told = "; and 1 batch behind it, up to sequence number 2\n";
+    assert!(restored.starts_with("restored backup 1: ") && restored.ends_with(told), "{restored}");
+    assert_eq!(sh.ok("scan by-number"), "chair\t4\nlamp\t3\n");
+    let time = humantime::format_rfc3339_millis(before);
+    let by_time = json(&sh, &format!("restore vault by-time --to-time {time} --json"));
+    assert_eq!((&by_time["number"], &by_time["restored_seq"]), (&1.into(), &2.into()), "{by_time}");
+    assert_eq!(sh.ok("scan by-time"), "chair\t4\nlamp\t3\n");
+    // The error of a moment that is not there says which ones are.
+    let late = sh.fails("restore vault x --to-seq 9", 1);
+    assert!(late.contains("restore to sequence number 3 at most"), "{late}");
+    assert!(late.contains("`windrow backups` lists"), "{late}");
+    let late = sh.fails("restore vault x --to-time 2100-01-01T00:00:00Z", 1);
+    assert!(late.contains("backup 2 has no changes behind it"), "{late}");
+    let early = sh.fails("restore vault x --to-time 2020-01-01T00:00:00Z", 1);
+    assert!(early.contains("the first backup, 1, is of a later moment"), "{early}");
+    assert!(!sh.path("x").exists());
+    sh.fails("restore vault x --to-time yesterday", 2);
+    sh.fails("restore vault x --to-time 2020-01-01T00:00:00Z --to-seq 1", 2);
+}
+
 #[test]
 fn a_database_that_another_process_writes_is_backed_up() {
     let sh = Shell::new();
