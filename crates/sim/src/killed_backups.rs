@@ -3,7 +3,7 @@
 //! removals that are not; the next run relies on both. It prunes in one half of the cases and not in the
 //! other, since a removal syncs the folder, and with it the names that were found.
 //!
-//! Each listed backup restores to its moment, at all times. No power loss changes the list that a run has
+//! Each listed backup restores to its moment, at all times, and to a moment before it where it has changes. No power loss changes the list that a run has
 //! left when it returned.
 //!
 //! Owns: when runs are killed, and the judgement of the backups. Never does: damage what is stored
@@ -13,7 +13,8 @@ use crate::share::{Share, each};
 use crate::trial::{Death, forked};
 use std::path::Path;
 use windrow::backup::{
-    BackupDirectory, BackupOptions, backup_numbers, prune_backups, restore_backup_in, verify_backup,
+    BackupDirectory, BackupOptions, Moment, backup_numbers, prune_backups, restore_backup_in,
+    restore_to_in, verify_backup,
 };
 use windrow::{Db, Follower, Options, WriteSync};
 use windrow_base::Result as Outcome;
@@ -42,6 +43,8 @@ struct Specimen {
     handles: Handles,
     /// Of backups 1 and 2, and of all later ones.
     moments: [Entries; 3],
+    /// A sequence number between backups 2 and 3, and its entries: of the changes that 3 has with it.
+    between: (u64, Entries),
     /// The number of operations of a run.
     operations: u64,
 }
@@ -53,6 +56,7 @@ fn text(error: windrow::Error) -> String {
 fn options(handles: &Handles) -> Result<Options, String> {
     let mut options = variant::options_of([].into_iter()).map_err(text)?;
     options.components.env = Some(handles.env());
+    options.settings.changes_bytes = 16 << 20;
     Ok(options)
 }
 
@@ -108,6 +112,7 @@ impl Specimen {
         // The runs copy a table, and a part of the log.
         write(2)?;
         db.flush().map_err(text)?;
+        let between = (db.snapshot().seq(), entries(&db)?);
         write(3)?;
         moments[2] = entries(&db)?;
         // Without a close: the log stays in force.
@@ -122,7 +127,7 @@ impl Specimen {
         if done != (3, vec![2, 3]) || operations < 20 {
             return Err(format!("{done:?} in {operations} operations"));
         }
-        Ok(Specimen { handles, moments, operations })
+        Ok(Specimen { handles, moments, between, operations })
     }
 
     /// Kills a run after this number of operations, unless it ends before.
@@ -141,7 +146,18 @@ impl Specimen {
         }
     }
 
-    /// Checks every backup that is listed. Returns their numbers.
+    /// Returns the entries of the restored database, which is removed.
+    fn copied(&self, handles: &Handles) -> Result<Entries, String> {
+        let copy = Db::open_with(COPY, options(handles)?).map_err(text)?;
+        let found = entries(&copy)?;
+        copy.close().map_err(text)?;
+        for name in handles.fs.files(Path::new(COPY)) {
+            handles.fs.remove_file(&Path::new(COPY).join(name));
+        }
+        Ok(found)
+    }
+
+    /// Checks every backup that is listed, and the changes between two. Returns their numbers.
     fn judge(&self, handles: &Handles) -> Result<Vec<u64>, String> {
         let env = handles.env();
         let backups = BackupDirectory::open_read_only_in(&env, Path::new(BACKUPS)).map_err(text)?;
@@ -150,13 +166,15 @@ impl Specimen {
             let wrong = |why| format!("backup {number} of {numbers:?}: {why}");
             verify_backup(&backups, number).map_err(|error| wrong(error.to_string()))?;
             restore_backup_in(&env, &backups, Some(number), Path::new(COPY)).map_err(text)?;
-            let copy = Db::open_with(COPY, options(handles)?).map_err(text)?;
-            if entries(&copy)? != self.moments[number.clamp(1, 3) as usize - 1] {
+            if self.copied(handles)? != self.moments[number.clamp(1, 3) as usize - 1] {
                 return Err(wrong("it restores to another moment".to_owned()));
             }
-            copy.close().map_err(text)?;
-            for name in handles.fs.files(Path::new(COPY)) {
-                handles.fs.remove_file(&Path::new(COPY).join(name));
+        }
+        if numbers.contains(&2) && numbers.contains(&3) {
+            let to = (Moment::Seq(self.between.0), None);
+            restore_to_in(&env, &backups, to, Path::new(COPY)).map_err(text)?;
+            if self.copied(handles)? != self.between.1 {
+                return Err(format!("the changes of 3 of {numbers:?} restore to another moment"));
             }
         }
         // Two were durable at the beginning.
