@@ -3,7 +3,8 @@
 //!
 //! Each is restored, and must hold exactly the batches up to its sequence number, by the ledger: a prefix of the
 //! commits, and so what a snapshot at that number shows. A follower's backup is also compared with a scan of what
-//! the follower showed when it made it.
+//! the follower showed when it made it. And the backup before it, with all changes since, must restore to the
+//! same.
 //!
 //! Owns: the backups, and their judgement by number. Never does: end a process.
 
@@ -18,11 +19,15 @@ use super::listed::small_options;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use windrow::backup::{BackupDirectory, BackupOptions, prune_backups, restore_backup};
+use windrow::backup::{
+    Backup, BackupDirectory, BackupOptions, Moment, prune_backups, restore_backup, restore_to,
+};
 use windrow::{Db, Follower, inspect};
 use windrow_env::checksum;
 use windrow_env::testing::Rng;
 
+/// More than is written between two backups.
+const CHANGES: &str = "changes_bytes=4GiB";
 /// Backups that stay in a directory.
 const KEPT: usize = 3;
 /// The part of the run in which the database grows before the slow backup begins.
@@ -79,7 +84,8 @@ fn write_and_back_up(plan: &Plan, dir: &Path, ledger: &Path) -> Result<String, S
         synced_percent: 0,
         deleted_percent: 10,
     };
-    let setup = Setup::draw(&mut rng, &plan.preset);
+    let mut setup = Setup::draw(&mut rng, &plan.preset);
+    setup.settings.push(CHANGES.to_owned());
     let task = Task {
         dir: dir.join("db"),
         ledger: ledger.to_owned(),
@@ -146,7 +152,8 @@ impl Run<'_> {
         let seconds = self.begin.elapsed().as_secs_f64();
         Ok(format!(
             "{slow}, {own} by the writer and {followed} by a follower, in {seconds:.0} s at {:.0} batches a \
-             second; each restored to the batches up to its sequence number",
+             second; each restored to the batches up to its sequence number, and so by the changes behind the one \
+             before",
             batches as f64 / seconds
         ))
     }
@@ -218,7 +225,7 @@ impl Series<'_> {
         let text = |error: windrow::Error| error.to_string();
         let copy = self.run.dir.join(format!("{}-copy", self.name));
         let _ = std::fs::remove_dir_all(&copy);
-        restore_backup(&self.target, None, &copy).map_err(text)?;
+        let backup = restore_backup(&self.target, None, &copy).map_err(text)?;
         if self.run.plan.sabotage {
             let db = Db::open_with(&copy, small_options()?).map_err(text)?;
             let newest = db.iter().next_back().transpose().map_err(text)?;
@@ -247,7 +254,29 @@ impl Series<'_> {
         {
             return Err("it is not what the follower showed".to_owned());
         }
-        db.close().map_err(text)
+        let look = Look::at(&db)?;
+        db.close().map_err(text)?;
+        if self.count > 1 { self.judge_changes(&backup, look) } else { Ok(()) }
+    }
+
+    /// Restores the backup before one, and all changes up to that one.
+    fn judge_changes(&self, backup: &Backup, expected: Look) -> Result<(), String> {
+        let text = |error: windrow::Error| error.to_string();
+        let (Some(seq), Some(changes)) = (backup.seq, backup.changes) else {
+            return Err("it has no changes since the one before".to_owned());
+        };
+        let copy = self.run.dir.join(format!("{}-changes", self.name));
+        let _ = std::fs::remove_dir_all(&copy);
+        let to = Moment::Seq(seq);
+        restore_to(&self.target, to, Some(changes.since), &copy).map_err(text)?;
+        let db = Db::open_with(&copy, small_options()?).map_err(text)?;
+        match Look::at(&db)? {
+            found if found == expected => db.close().map_err(text),
+            found => Err(format!(
+                "backup {} and the changes up to {seq} are {found:?}, and it is {expected:?}",
+                changes.since
+            )),
+        }
     }
 
     /// Returns the acknowledgements up to a sequence number, of batches that the backup before lacks, once
