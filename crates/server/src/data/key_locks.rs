@@ -118,7 +118,9 @@ impl<'a> KeyGuards<'a> {
     /// Releases all but the first `count`.
     pub(crate) fn keep(&mut self, count: usize) {
         if count < self.stripes.len() {
-            self.stripes.truncate(count);
+            // To the client that has waited longest: else one with the next long pipeline takes
+            // them before the waiting thread runs.
+            self.stripes.drain(count..).for_each(|(_, guard)| MutexGuard::unlock_fair(guard));
             self.map.clear();
         }
     }
