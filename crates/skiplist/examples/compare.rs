@@ -109,22 +109,29 @@ fn ours(keys: &[Key], value: &[u8], threads: usize) {
             }
         });
     });
-    let many = |name: &str, keys: &[Key]| {
-        let list = SkipList::new(Bytewise);
-        timed(name, n, || {
-            for (group, some) in keys.chunks(16).enumerate() {
-                let mut entries = Vec::with_capacity(16);
-                for (i, key) in some.iter().enumerate() {
-                    entries.push((&key[..], (group * 16 + i) as u64, value));
-                }
-                list.insert_many(&entries);
+    together("insert, sixteen at once", keys, value);
+    ascending(keys, value);
+}
+
+/// Inserts sixteen entries at once.
+fn together(name: &str, keys: &[Key], value: &[u8]) {
+    let list = SkipList::new(Bytewise);
+    timed(name, keys.len(), || {
+        for (group, some) in keys.chunks(16).enumerate() {
+            let mut entries = Vec::with_capacity(16);
+            for (i, key) in some.iter().enumerate() {
+                entries.push((&key[..], (group * 16 + i) as u64, value));
             }
-        });
-    };
-    many("insert, sixteen at once", keys);
+            list.insert_many(&entries);
+        }
+    });
+}
+
+fn ascending(keys: &[Key], value: &[u8]) {
+    let n = keys.len();
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
-    many("ascending, sixteen at once", &sorted);
+    together("ascending, sixteen at once", &sorted, value);
     let list = SkipList::new(Bytewise);
     timed("insert ascending", n, || {
         for (i, key) in sorted.iter().enumerate() {

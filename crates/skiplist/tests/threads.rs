@@ -76,6 +76,33 @@ enum Way {
     Together,
 }
 
+/// Inserts the entries of a writer.
+fn insert_all(list: &SkipList<Bytewise>, done: &AtomicU64, (writer, shape): (u64, u64), way: Way) {
+    let (mut hint, mut number) = (Hint::new(), 0);
+    while number < PER_WRITER {
+        let count = if way == Way::Together { 1 + number % 20 } else { 1 };
+        let numbers = number..(number + count).min(PER_WRITER);
+        number = numbers.end;
+        let new: Vec<_> = numbers
+            .map(|number| {
+                let key = key(writer, number, shape);
+                let value = key.repeat(number as usize % 4);
+                (key, number, value)
+            })
+            .collect();
+        let new: Vec<(&[u8], u64, &[u8])> =
+            new.iter().map(|(key, number, value)| (&key[..], *number, &value[..])).collect();
+        match way {
+            Way::Alone => list.insert(new[0].0, new[0].1, new[0].2),
+            Way::Near => {
+                list.insert_near(&mut hint, new[0].0, new[0].1, new[0].2);
+            }
+            Way::Together => list.insert_many(&new),
+        }
+        done.store(number, Release);
+    }
+}
+
 fn run(shape: u64, way: Way) {
     let list = Arc::new(SkipList::new(Bytewise));
     let done: [AtomicU64; WRITERS as usize] = Default::default();
@@ -85,31 +112,7 @@ fn run(shape: u64, way: Way) {
             .map(|writer| {
                 let (list, done) = (&list, &done);
                 scope.spawn(move || {
-                    let (mut hint, mut number) = (Hint::new(), 0);
-                    while number < PER_WRITER {
-                        let count = if way == Way::Together { 1 + number % 20 } else { 1 };
-                        let numbers = number..(number + count).min(PER_WRITER);
-                        number = numbers.end;
-                        let new: Vec<_> = numbers
-                            .map(|number| {
-                                let key = key(writer, number, shape);
-                                let value = key.repeat(number as usize % 4);
-                                (key, number, value)
-                            })
-                            .collect();
-                        let new: Vec<(&[u8], u64, &[u8])> = new
-                            .iter()
-                            .map(|(key, number, value)| (&key[..], *number, &value[..]))
-                            .collect();
-                        match way {
-                            Way::Alone => list.insert(new[0].0, new[0].1, new[0].2),
-                            Way::Near => {
-                                list.insert_near(&mut hint, new[0].0, new[0].1, new[0].2);
-                            }
-                            Way::Together => list.insert_many(&new),
-                        }
-                        done[writer as usize].store(number, Release);
-                    }
+                    insert_all(list, &done[writer as usize], (writer, shape), way);
                 })
             })
             .collect();

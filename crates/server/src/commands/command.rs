@@ -48,7 +48,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// The same command, with the rows that it reads.
+    /// Returns the command with the rows that it reads.
     pub(crate) const fn reads(self, rows: fn(&[&[u8]], &mut RowsAhead)) -> Command {
         Command { rows, ..self }
     }

@@ -51,7 +51,7 @@ struct OfSpace {
     gone: Vec<Vec<u8>>,
 }
 
-/// What the present command did beyond staging rows.
+/// The traces of the present command beyond the rows that it staged.
 #[derive(Debug, Default)]
 struct Undo {
     /// The bytes that were staged before it.

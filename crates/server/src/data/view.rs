@@ -45,7 +45,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same at this moment.
+    /// Judges deadlines by this moment.
     pub(crate) fn at(self, now_ms: u64) -> View<'a> {
         View { now_ms: Cell::new(Some(now_ms)), ..self }
     }
