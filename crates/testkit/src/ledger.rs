@@ -56,7 +56,7 @@ pub struct Attempt {
     value_bytes: usize,
 }
 
-/// Each value of a write says this about it.
+/// A write, as each of its values describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Written {
     number: u64,

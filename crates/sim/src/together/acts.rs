@@ -359,7 +359,7 @@ fn take_over(stage: &Stage, change: &Change, all_known: &mut bool, seen: &mut Co
 /// Reads twice in another process.
 fn follow(stage: &Stage, _: usize) -> Result<()> {
     let follower = stage.ground.follow()?;
-    // What it showed before, which stays.
+    // The state that it showed before, which stays.
     let mut kept: Option<(Counts, windrow::Db)> = None;
     for _ in 0..2 {
         let before = stage.ledger.acknowledged();

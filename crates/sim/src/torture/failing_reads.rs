@@ -59,7 +59,7 @@ impl FailingReads {
         FailingReads(Arc::new(Chosen { names, ..Chosen::default() }))
     }
 
-    /// Returns the system's files, of which the chosen ones may fail.
+    /// Returns the system's files; reads of the chosen ones may fail.
     pub fn files(&self) -> Arc<dyn FileSystem> {
         Arc::new(WatchedFs::new(Arc::new(OsFs::new()), self.0.clone()))
     }

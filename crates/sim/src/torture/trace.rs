@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use windrow_env::checksum;
 
-/// What there is to see of each path.
+/// Each path, and the words for it.
 pub type Trace = BTreeMap<PathBuf, String>;
 
 /// Takes the trace of a directory and all below; nothing if there is none.
