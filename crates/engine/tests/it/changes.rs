@@ -491,6 +491,27 @@ fn a_kept_log_that_is_missing_or_damaged_is_no_harm_to_the_database() {
     assert_eq!(db.iter().count(), 300);
 }
 
+/// An open removes one on a full device; if it is killed then, the manifest still names it.
+#[test]
+fn an_open_that_verifies_passes_over_a_kept_log_that_is_missing() {
+    let (_, handles) = env(6);
+    let db = open(&handles, 1 << 30);
+    for round in 0..3 {
+        fill(&db, round * 100..round * 100 + 100);
+        flush(&db, &handles);
+    }
+    db.close().unwrap();
+    let files = handles.fs.files(DIR.as_ref());
+    let oldest = files.iter().filter(|name| name.ends_with(".changes")).min().unwrap();
+    handles.fs.remove_file(&Path::new(DIR).join(oldest));
+    let mut verifying = options(&handles);
+    verifying.settings.changes_bytes = 1 << 30;
+    verifying.settings.verify_on_open = true;
+    let db = Db::open_with(DIR, verifying).unwrap();
+    assert_eq!((db.stats().changes_begin, db.iter().count()), (101, 300));
+    db.verify().unwrap().into_result().unwrap();
+}
+
 // ---- what is in the feed
 
 #[test]

@@ -28,6 +28,8 @@ struct Segment {
     file: LogSource,
     /// The end of the written part; `None`: as the file shows it.
     end: Option<u64>,
+    /// Kept for the feed of changes alone.
+    is_kept: bool,
 }
 
 /// Checks CURRENT and the manifest.
@@ -96,8 +98,13 @@ pub(super) fn verify_logs(
     for segment in segments(database) {
         let file = match segment.file.file(&*database.env.fs) {
             Ok(file) => file,
-            // All its entries were flushed meanwhile.
-            Err(error) if is_not_found(&error) && !is_needed(database, &segment) => continue,
+            // All its entries were flushed meanwhile; or it was kept for the feed, which begins behind
+            // it: on a full device it goes before the manifest says so.
+            Err(error)
+                if is_not_found(&error) && (segment.is_kept || !is_needed(database, &segment)) =>
+            {
+                continue;
+            }
             Err(error) => {
                 report.problems.push(error);
                 continue;
@@ -121,11 +128,13 @@ fn segments(database: &Database) -> Vec<Segment> {
     let of = |number, uid| LogSource::of_uid(&database.dir, number, uid);
     let catalog = database.catalog.lock();
     let kept = catalog.state().kept.iter();
-    let kept = kept.map(|(&n, log)| Segment { file: of(n, log.uid), end: Some(log.bytes) });
+    let kept =
+        kept.map(|(&n, log)| Segment { file: of(n, log.uid), end: Some(log.bytes), is_kept: true });
     let mut segments: Vec<_> = kept.collect();
     if catalog.log().is_none() {
         let known = catalog.state().wals.iter();
-        let known = known.map(|(&n, wal)| Segment { file: of(n, wal.uid), end: None });
+        let known =
+            known.map(|(&n, wal)| Segment { file: of(n, wal.uid), end: None, is_kept: false });
         segments.extend(known);
         return segments;
     }
@@ -135,7 +144,7 @@ fn segments(database: &Database) -> Vec<Segment> {
     let all = older.chain([&queue.wal]).chain(&queue.spare);
     let segment = |wal: &Arc<Wal>| {
         let end = Some(wal.written());
-        Segment { file: of(wal.number, wal.uid), end }
+        Segment { file: of(wal.number, wal.uid), end, is_kept: false }
     };
     segments.extend(all.map(segment));
     segments
