@@ -47,6 +47,8 @@ fn every_shape_is_documented() {
         sh.ok(&format!("put words.db key{n:02} value --ttl 1h"));
     }
     sh.ok("compact words.db");
+    // The next backup has the changes since this one.
+    sh.ok("backup words.db copies");
     sh.ok("put words.db apple red");
     sh.ok("delete words.db key07");
     let examples = examples();
