@@ -1,8 +1,8 @@
 //! The feed of changes: compared with a map of the writes, and applied to a second database.
 
-use crate::simulated_database::{DIR, options};
+use crate::simulated_database::{DIR, make, options};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::changes::{Change, Changes, Operation};
@@ -263,12 +263,6 @@ impl World {
     }
 }
 
-fn make(db: &Db, name: &str) {
-    let merge_operator = name.starts_with("sums").then(|| "add".to_owned());
-    let asked = KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() };
-    db.keyspace_with(name, asked).unwrap();
-}
-
 /// Compares all keyspaces that have entries.
 fn compare(db: &Db, spaces: &Spaces, what: &str) {
     let mut found = Spaces::new();
@@ -466,22 +460,27 @@ fn a_kept_log_under_its_old_name_is_found() {
     assert_eq!(keys(&db, 1).len(), 100);
 }
 
+/// Closes a database of 300 entries that keeps three logs; returns their paths, oldest first.
+fn three_kept_logs(handles: &Handles) -> [PathBuf; 3] {
+    let db = open(handles, 1 << 30);
+    for round in 0..3 {
+        fill(&db, round * 100..round * 100 + 100);
+        flush(&db, handles);
+    }
+    db.close().unwrap();
+    let mut kept = handles.fs.files(DIR.as_ref());
+    kept.retain(|name| name.ends_with(".changes"));
+    kept.sort();
+    let paths: Vec<PathBuf> = kept.iter().map(|name| Path::new(DIR).join(name)).collect();
+    paths.try_into().expect("three logs")
+}
+
 #[test]
 fn a_kept_log_that_is_missing_or_damaged_is_no_harm_to_the_database() {
     let (_, handles) = env(6);
-    let db = open(&handles, 1 << 30);
-    for round in 0..3 {
-        fill(&db, round * 100..round * 100 + 100);
-        flush(&db, &handles);
-    }
-    db.close().unwrap();
-    let files = handles.fs.files(DIR.as_ref());
-    let mut kept: Vec<_> = files.iter().filter(|name| name.ends_with(".changes")).collect();
-    kept.sort();
-    assert_eq!(kept.len(), 3);
-    let path = |at: usize| Path::new(DIR).join(kept[at]);
-    handles.fs.remove_file(&path(0));
-    handles.fs.flip(&path(1), 5000, 0x10);
+    let kept = three_kept_logs(&handles);
+    handles.fs.remove_file(&kept[0]);
+    handles.fs.flip(&kept[1], 5000, 0x10);
     let db = open(&handles, 1 << 30);
     let begin = db.stats().changes_begin;
     assert_eq!(begin, 101);
@@ -495,17 +494,8 @@ fn a_kept_log_that_is_missing_or_damaged_is_no_harm_to_the_database() {
 #[test]
 fn an_open_that_verifies_passes_over_a_kept_log_that_is_missing() {
     let (_, handles) = env(6);
-    let db = open(&handles, 1 << 30);
-    for round in 0..3 {
-        fill(&db, round * 100..round * 100 + 100);
-        flush(&db, &handles);
-    }
-    db.close().unwrap();
-    let files = handles.fs.files(DIR.as_ref());
-    let oldest = files.iter().filter(|name| name.ends_with(".changes")).min().unwrap();
-    handles.fs.remove_file(&Path::new(DIR).join(oldest));
-    let mut verifying = options(&handles);
-    verifying.settings.changes_bytes = 1 << 30;
+    handles.fs.remove_file(&three_kept_logs(&handles)[0]);
+    let mut verifying = keeping(&handles, 1 << 30);
     verifying.settings.verify_on_open = true;
     let db = Db::open_with(DIR, verifying).unwrap();
     assert_eq!((db.stats().changes_begin, db.iter().count()), (101, 300));

@@ -1,7 +1,7 @@
 //! Restores to moments between backups: compared with the states that a database had at each sequence
 //! number.
 
-use crate::simulated_database::{DIR, options};
+use crate::simulated_database::{DIR, make, options};
 use std::collections::BTreeMap;
 use std::path::Path;
 use windrow::backup::{
@@ -65,12 +65,6 @@ fn spaces(db: &Db) -> Spaces {
     };
     let all = db.keyspaces().into_iter().map(|name| (name.clone(), entries(&name)));
     all.filter(|(_, map)| !map.is_empty()).collect()
-}
-
-fn make(db: &Db, name: &str) {
-    let merge_operator = name.starts_with("sums").then(|| "add".to_owned());
-    let asked = KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() };
-    db.keyspace_with(name, asked).unwrap();
 }
 
 /// Kills the process, or cuts the power, and opens the database again.

@@ -1,7 +1,7 @@
 //! The feed of changes with the values before: compared with a map of the writes.
 
 use crate::changes::open;
-use crate::simulated_database::{DIR, options};
+use crate::simulated_database::{DIR, make, options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use windrow::changes::{ChangeOptions, Changes, OldValue, Operation};
@@ -76,12 +76,6 @@ struct World {
     ingested: BTreeSet<u32>,
     values: u64,
     unknown: u64,
-}
-
-fn make(db: &Db, name: &str) {
-    let merge_operator = name.starts_with("sums").then(|| "add".to_owned());
-    let asked = KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() };
-    db.keyspace_with(name, asked).unwrap();
 }
 
 impl World {
