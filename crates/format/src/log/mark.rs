@@ -4,8 +4,8 @@
 //! it: these lengths of the manifest, and of each older log, were on the device before the mark was
 //! written. A crash may destroy a mark, but a mark that can be read is true.
 //!
-//! The time is for a restore to a moment: it takes the place of the length of log 0, which is no log's number, so that
-//! programs that know of no times pass it over.
+//! The time is for a restore to a moment: it takes the place of the length of log 0, which is no
+//! log's number, so that programs that know of no times pass it over.
 //!
 //! Owns: the payload of a record of class `Mark`. Never does: compare it with files.
 

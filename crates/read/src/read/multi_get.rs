@@ -1,10 +1,10 @@
 //! Many point look-ups at once: all of them search each memtable together, then the tree as far as
 //! cached blocks let them, then the blocks that they miss are read in one submission, until none
-//! misses any. A batch of n cold keys
-//! costs a few device latencies, not n. A large batch goes in windows, so that the blocks that its
-//! look-ups hold while they wait for each other are bounded.
+//! misses any. A batch of n cold keys costs a few device latencies, not n. A large batch goes in
+//! windows, so that the blocks that its look-ups hold while they wait for each other are bounded.
 //!
-//! Owns: the rounds, and searches for keys that are read later. Never does: search by itself (`get::Lookup` does).
+//! Owns: the rounds, and searches for keys that are read later. Never does: search by itself
+//! (`get::Lookup` does).
 
 use super::ReadOwner;
 use super::get::{Blocks, Lookup, LookupProgress, Needed, NeededBlock};

@@ -7,7 +7,8 @@
 //!
 //! The kept logs go on from each other without a gap, and the logs in use go on from the last one.
 //! The oldest goes first, once they take more than `changes_bytes`, or it is older than
-//! `changes_seconds`. They are also the first to go where the device is full (`free_space.rs`). With `changes_bytes` at 0 no log is synced or renamed for it.
+//! `changes_seconds`. They are also the first to go where the device is full (`free_space.rs`). With
+//! `changes_bytes` at 0 no log is synced or renamed for it.
 //!
 //! Rejected: to keep a copy of each batch as it is written, since every write would be written twice.
 //!
