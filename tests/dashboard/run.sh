@@ -16,7 +16,7 @@ need redis-benchmark redis-tools
 need promtool prometheus
 
 cargo build --release --locked --manifest-path "$here/../../Cargo.toml" -p windrow-cli
-windrow=$here/../../target/release/windrow
+windrow=${CARGO_TARGET_DIR:-$here/../../target}/release/windrow
 rm -rf "$work/db"
 # A file may be limited while it runs: a signal would end it.
 trap '' XFSZ

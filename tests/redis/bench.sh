@@ -11,7 +11,7 @@ work=$(mktemp -d)
 rounds=${1:-5}
 command -v redis-benchmark >/dev/null || apt-get install -qq -y redis-tools redis-server >/dev/null
 cargo build --release --locked --manifest-path "$here/../../Cargo.toml" -p windrow-cli
-windrow=$here/../../target/release/windrow
+windrow=${CARGO_TARGET_DIR:-$here/../../target}/release/windrow
 server=
 stop() { kill "$server" 2>/dev/null && wait "$server" 2>/dev/null || true; }
 trap 'stop; rm -rf "$work"' EXIT

@@ -13,7 +13,7 @@ need() { command -v "$1" >/dev/null || apt-get install -qq -y "${@:2}" >/dev/nul
 
 cargo build --release --locked --manifest-path "$here/../../Cargo.toml" -p windrow-cli
 rm -rf "$work/db"
-"$here/../../target/release/windrow" serve "$work/db" --port "$port" 2>"$work/server.log" &
+"${CARGO_TARGET_DIR:-$here/../../target}/release/windrow" serve "$work/db" --port "$port" 2>"$work/server.log" &
 server=$!
 trap 'kill $server 2>/dev/null || true' EXIT
 until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep .1; done

@@ -9,7 +9,7 @@ command -v redis-cli >/dev/null || apt-get install -qq -y redis-tools >/dev/null
 cargo build --release --locked --manifest-path "$here/../../Cargo.toml" -p windrow-cli
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 for port in 7391 7392; do
-    "$here/../../target/release/windrow" serve "$work/db$port" --port $port 2>/dev/null &
+    "${CARGO_TARGET_DIR:-$here/../../target}/release/windrow" serve "$work/db$port" --port $port 2>/dev/null &
 done
 cat >"$work/nutcracker.yml" <<'Y'
 windrow:

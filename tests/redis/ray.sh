@@ -10,7 +10,7 @@ cargo build --release --locked --manifest-path "$here/../../Cargo.toml" -p windr
 [ -x "$work/ray/bin/ray" ] || python3 -m venv "$work/ray"
 "$work/ray/bin/pip" install -q ray
 rm -rf "$work/ray-db"
-"$here/../../target/release/windrow" serve "$work/ray-db" --port "$port" --sync always --requirepass secret \
+"${CARGO_TARGET_DIR:-$here/../../target}/release/windrow" serve "$work/ray-db" --port "$port" --sync always --requirepass secret \
     2>"$work/ray-server.log" &
 server=$!
 ray=("$work/ray/bin/ray")

@@ -19,7 +19,7 @@ fi
 
 cargo build --release --locked --manifest-path "$here/../../Cargo.toml" -p windrow-cli
 rm -rf "$work/db"
-"$here/../../target/release/windrow" serve "$work/db" --port "$port" --sync no 2>"$work/server.log" &
+"${CARGO_TARGET_DIR:-$here/../../target}/release/windrow" serve "$work/db" --port "$port" --sync no 2>"$work/server.log" &
 server=$!
 trap 'kill $server 2>/dev/null || true' EXIT
 until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep .1; done
