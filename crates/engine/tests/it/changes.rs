@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::changes::{Change, Changes, Operation};
-use windrow::{Batch, Db, ErrorKind, Follower, KeyspaceOptions, Options, Result, SeqNo, WriteSync};
+use windrow::{Batch, Db, ErrorKind, Follower, Options, Result, SeqNo, WriteSync};
 use windrow_env::testing::{
     Fault, FaultKind, FileDamage, Handles, NameDamage, Ops, PowerLoss, Rng, When, env,
 };

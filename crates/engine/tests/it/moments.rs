@@ -8,7 +8,7 @@ use windrow::backup::{
     BackedUp, BackupDirectory, BackupOptions, Moment, Restored, backup_numbers, prune_backups,
     read_backup, restore_to_in, verify_backup,
 };
-use windrow::{Batch, Db, ErrorKind, Follower, KeyspaceOptions, Options, Result, SeqNo, WriteSync};
+use windrow::{Batch, Db, ErrorKind, Follower, Options, Result, SeqNo, WriteSync};
 use windrow_env::testing::{FileDamage, Handles, NameDamage, PowerLoss, Rng, env};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -5,9 +5,7 @@ use crate::simulated_database::{DIR, make, options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use windrow::changes::{ChangeOptions, Changes, OldValue, Operation};
-use windrow::{
-    Batch, Db, ErrorKind, Follower, InKeyspace, KeyspaceOptions, SeqNo, Snapshot, WriteSync,
-};
+use windrow::{Batch, Db, ErrorKind, Follower, InKeyspace, SeqNo, Snapshot, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, Rng, When, env};
 
 /// A value, and when it expires.
