@@ -73,18 +73,16 @@ fn make_room(host: &Host, listing: &mut Listing, replayed: &Replayed) {
     }
 }
 
-/// Whether a kept log is in the directory, whole. One that a crash has left under its old name is
-/// renamed.
-fn is_there(host: &Host, listing: &mut Listing, number: FileNumber, bytes: u64) -> bool {
-    let (fs, path) = (&host.env.fs, host.dir.join(names::changes(number)));
-    if !listing.changes.contains(&number) && listing.wals.contains(&number) {
-        if fs.rename(&host.dir.join(names::wal(number)), &path).is_err() {
-            return false;
-        }
-        listing.wals.remove(&number);
-        listing.changes.insert(number);
-    }
-    listing.changes.contains(&number) && fs.len(&path).is_ok_and(|found| bytes <= found)
+/// Whether a kept log is in the directory, whole. A crash may have left it under its old name,
+/// and it keeps that until the new manifest is in force: the record by which it is kept may be in the
+/// page cache alone, and a power loss may bring back a manifest that replays it.
+fn is_there(host: &Host, listing: &Listing, number: FileNumber, bytes: u64) -> bool {
+    let name = match (listing.changes.contains(&number), listing.wals.contains(&number)) {
+        (true, _) => names::changes(number),
+        (false, true) => names::wal(number),
+        (false, false) => return false,
+    };
+    host.env.fs.len(&host.dir.join(name)).is_ok_and(|found| bytes <= found)
 }
 
 /// Returns the part of each log in use that was published, up to `last_seq`, oldest first.

@@ -1,9 +1,9 @@
-//! Logs that are kept for the feed of changes, on a device without room for them.
+//! Logs that are kept for the feed of changes: on a device without room for them, and at a crash.
 
 use crate::simulated_database::{DIR, options};
 use std::path::Path;
 use windrow::{Db, Options};
-use windrow_env::testing::{Handles, Rng, env};
+use windrow_env::testing::{FileDamage, Handles, NameDamage, PowerLoss, Rng, env};
 
 /// Keys that are written over and over.
 const KEYS: u64 = 400;
@@ -106,4 +106,72 @@ fn a_log_that_was_given_up_and_is_still_in_the_manifest_is_no_harm() {
     assert!(1 < begin, "the feed begins with {begin}");
     let changes = db.changes(begin, Default::default()).unwrap();
     assert_eq!(changes.map(Result::unwrap).collect::<Vec<_>>().len() as u64, 501 - begin);
+}
+
+/// Settings by which a flush writes one table.
+fn few_files(handles: &Handles) -> Options {
+    let mut options = small(handles, 1 << 30);
+    options.settings.preset = "leveled".to_owned();
+    options.settings.file_bytes = 1 << 20;
+    options
+}
+
+/// A process dies around the record that keeps a log, and the next one in its open. Then the power
+/// goes, which takes back what neither synced: the log may be one to replay again.
+#[test]
+fn a_log_that_leaves_is_there_for_either_manifest() {
+    let key = |n: u64| n.to_be_bytes();
+    // Leaves what the page cache has when a flush dies at its operation `at`.
+    let killed_in_flush = |at: u64| {
+        let (_, handles) = env(1);
+        let db = Db::open_with(DIR, few_files(&handles)).unwrap();
+        // They fill a memtable, and the log behind it is begun.
+        (0..3).for_each(|n| db.put(key(n), [n as u8; 30_000]).unwrap());
+        db.sync().unwrap();
+        let dies_at = handles.fs.operations() + at;
+        handles.fs.crash_at(dies_at);
+        handles.jobs.run_until_idle();
+        let is_done = handles.fs.operations() <= dies_at;
+        handles.fs.halt();
+        drop(db);
+        handles.jobs.discard();
+        handles.fs.kill(1);
+        (handles.reborn(2), is_done)
+    };
+    let lost = |files, names| PowerLoss { seed: 1, files: Some(files), names: Some(names) };
+    let losses = [
+        lost(FileDamage::DropAll, NameDamage::DropAll),
+        lost(FileDamage::DropAll, NameDamage::KeepAll),
+        lost(FileDamage::KeepAll, NameDamage::DropAll),
+        PowerLoss { seed: 1, ..PowerLoss::default() },
+    ];
+    let mut points = 0;
+    for at in 0.. {
+        for loss in &losses {
+            for dies_at in 0.. {
+                let (handles, _) = killed_in_flush(at);
+                handles.fs.crash_at(handles.fs.operations() + dies_at);
+                let opened = Db::open_with(DIR, few_files(&handles));
+                let is_whole = opened.is_ok();
+                handles.fs.halt();
+                drop(opened);
+                handles.jobs.discard();
+                handles.fs.crash_with(*loss);
+                let handles = handles.reborn(3);
+                let place = format!("killed at {at}, and at {dies_at} of the open, then {loss:?}");
+                let db = Db::open_with(DIR, few_files(&handles))
+                    .unwrap_or_else(|error| panic!("{place}: {error}"));
+                assert_eq!(db.count(..).unwrap(), 3, "{place}");
+                db.verify().unwrap().into_result().unwrap_or_else(|e| panic!("{place}: {e}"));
+                points += 1;
+                if is_whole {
+                    break;
+                }
+            }
+        }
+        if killed_in_flush(at).1 {
+            break;
+        }
+    }
+    assert!(points > 500, "{points} points");
 }

@@ -141,7 +141,8 @@ pub(crate) fn remove_orphans(
     let is_new = in_force.is_none_or(|number| !listing.manifests.contains(&number));
     debug_invariant!(R2, is_new, "manifest {in_force:?} is in force, and was found");
     let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
-    let wals = listing.wals.iter().map(|&n| names::wal(n));
+    // A kept log that could not be renamed is read by its old name.
+    let wals = listing.wals.iter().filter(|n| !kept.contains_key(n)).map(|&n| names::wal(n));
     let changes = listing.changes.iter().filter(|n| !kept.contains_key(n));
     let wals = wals.chain(changes.map(|&n| names::changes(n)));
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));

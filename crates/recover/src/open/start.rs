@@ -45,7 +45,11 @@ pub(crate) fn start_writing(
     let begun = database.catalog.begin(database.catalog.state(), last_seq)?;
     database.catalog.lock().adopt(begun);
     let segments = &database.pipeline.segments;
-    segments.kept.found(&database.catalog.lock().state().kept);
+    let kept = database.catalog.state().kept;
+    segments.kept.found(&kept);
+    // A crash left these under their old names.
+    let left = kept.keys().filter(|number| listing.wals.contains(number));
+    left.for_each(|&number| segments.kept.retire(number, &kept));
     traces::remove(&database.env, &database.dir, listing);
     remove_orphans((database, &database.cleanup), &database.catalog, listing);
     let wal = segments.create_first(&mut database.catalog.lock())?;

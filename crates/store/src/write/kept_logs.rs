@@ -151,8 +151,9 @@ impl KeptLogs {
     }
 
     /// Gives a log that left its other name, if the manifest keeps it, or else has it removed. One
-    /// that cannot be renamed is read by its old name, and the next open renames it.
-    pub(super) fn retire(&self, number: FileNumber, kept: &BTreeMap<FileNumber, KeptLog>) {
+    /// that cannot be renamed is read by its old name, and the next open renames it. The record by
+    /// which it left is durable: an older manifest would replay it, by its old name.
+    pub fn retire(&self, number: FileNumber, kept: &BTreeMap<FileNumber, KeptLog>) {
         let name = names::wal(number);
         if !kept.contains_key(&number) {
             return self.cleanup.unlink(&name);
