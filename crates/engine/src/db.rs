@@ -386,7 +386,8 @@ impl Db {
     /// Removes a keyspace and all that is in it. Its name may be used again.
     ///
     /// # Errors
-    /// `InvalidArgument` for the default keyspace or one that is not there.
+    /// `InvalidArgument` for the default keyspace or one that is not there. An error of the device
+    /// turns writing off; [`Db::keyspaces`] then says whether the keyspace is gone.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         self.database().drop_keyspace(name)
     }

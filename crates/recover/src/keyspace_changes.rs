@@ -81,8 +81,9 @@ impl Database {
             return Ok(());
         }
         let field = Field::KeyspaceSettings(tree.id, settings.to_text());
-        self.append_and_fold(&mut catalog, vec![field])?;
+        self.append(&mut catalog, vec![field])?;
         tree.configure(settings);
+        self.shorten_manifest(&mut catalog)?;
         drop(catalog);
         if before.policy == policy {
             return Ok(());
@@ -148,7 +149,8 @@ impl Database {
         }
         if !made.is_empty() {
             fields.push(Field::NextKeyspace(next));
-            self.append_and_fold(&mut catalog, fields)?;
+            self.append(&mut catalog, fields)?;
+            self.shorten_manifest(&mut catalog)?;
             self.pipeline.cross_check_manifest()?;
         }
         for id in made {
@@ -166,17 +168,16 @@ impl Database {
 
     /// Logs that keyspaces were made or dropped, and the log from which recovery must replay: where
     /// nothing is written, no other record says so.
-    fn append_and_fold(
-        &self,
-        catalog: &mut LockedCatalog<'_>,
-        mut fields: Vec<Field>,
-    ) -> Result<()> {
+    fn append(&self, catalog: &mut LockedCatalog<'_>, mut fields: Vec<Field>) -> Result<()> {
         fields.extend(self.pipeline.segments.log_begin(&[], catalog.state())?);
-        catalog.append(fields)?;
+        catalog.append(fields)
+    }
+
+    /// Begins a new manifest if this one has grown, and lets logs go that recovery need not replay.
+    fn shorten_manifest(&self, catalog: &mut LockedCatalog<'_>) -> Result<()> {
         catalog.roll_if_wanted(&self.trees())?;
         let state = catalog.state();
-        self.pipeline.segments.retire_below(state.log_number, &state.kept)?;
-        Ok(())
+        self.pipeline.segments.retire_below(state.log_number, &state.kept)
     }
 
     /// Goes on in the next log segment if this one has grown. Every make and drop of a keyspace
@@ -242,9 +243,12 @@ impl Database {
         let order = Some((tree.record.comparator.clone(), tree.record.merge_operator.clone()));
         let dropped = DroppedKeyspace { id: tree.id, seq, name: tree.name.clone(), order };
         let fields = std::iter::once(Field::KeyspaceDrop(tree.id)).chain(dropped.fields());
-        self.append_and_fold(&mut catalog, fields.collect())?;
+        self.append(&mut catalog, fields.collect())?;
         drop(held);
-        self.pipeline.cross_check_manifest()?;
+        // The feed of changes and the next open know of the drop from here on, so that no failure
+        // stops it: one is reported when it is done.
+        let shortened = self.shorten_manifest(&mut catalog);
+        let noted = shortened.and_then(|()| self.pipeline.cross_check_manifest());
         let (view, last_seq) = self.pipeline.drop_tree(&tree);
         drop(catalog);
         self.pipeline.queue().wake_listeners();
@@ -258,7 +262,7 @@ impl Database {
         self.events.send_with(|| Event::KeyspaceDropped { keyspace: tree.name.clone() });
         self.jobs.note_due(&tree);
         self.note_progress();
-        Ok(())
+        noted
     }
 }
 

@@ -145,20 +145,13 @@ impl Resume<'_> {
         Ok(())
     }
 
-    /// The manifest's state with exactly the keyspaces that are open: one that was being made or
-    /// dropped when writing failed is as its caller was told.
+    /// The manifest's state with exactly the keyspaces that are open: one that was being made when
+    /// writing failed is not there, as its caller was told.
     fn agreeing_state(&self) -> ManifestState {
         let mut state = self.database.catalog.state();
         let trees = self.database.trees();
         let is_open = |id: &KeyspaceId| trees.get(*id).is_some();
         unless_mutant!(ResumedKeyspaces, state.keyspaces.retain(|id, _| is_open(id)));
-        for tree in trees.iter() {
-            let (record, version) = (tree.record.clone(), tree.version());
-            let text = tree.settings().to_text();
-            let settings = Some(text.as_str().into()).filter(|_| !text.is_empty());
-            let open = || KeyspaceState { record, settings, version };
-            state.keyspaces.entry(tree.id).or_insert_with(open);
-        }
         let is_same = state.keyspaces.keys().copied().eq(trees.iter().map(|tree| tree.id));
         debug_assert!(is_same, "the manifest has other keyspaces than are open");
         state

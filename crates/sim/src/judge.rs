@@ -241,6 +241,10 @@ impl Judge {
                 return Ok(());
             }
             let is_ingestion = writes.is_some().then_some(matches!(op, Op::Ingest { .. }));
+            if self.has_dropped(database, op) {
+                // Its record is durable, whatever failed behind that.
+                self.oracle.end_keyspace();
+            }
             return self.failed(database, (is_ingestion, keyspace), kind);
         }
         if (writes.is_some() || keyspace) && self.writing_off && answer != Answer::Missing {
@@ -259,6 +263,12 @@ impl Judge {
             self.oracle.sync();
         }
         self.compare(database, op, &answer, &want)
+    }
+
+    /// Whether a drop that failed took place.
+    fn has_dropped(&self, database: &Database, op: &Op) -> bool {
+        let Op::DropKeyspace { name } = op else { return false };
+        self.model().keyspaces().contains(name) && !database.db().keyspaces().contains(name)
     }
 
     fn compare(

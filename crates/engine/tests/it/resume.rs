@@ -1,9 +1,11 @@
 //! Writing turned on again after a failure, without reopening.
 
+use crate::changes;
 use crate::simulated_database::{DIR, options};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use windrow::changes::Operation;
 use windrow::{
     Batch, Conditions, Db, ErrorKind, Event, Keyspace, KeyspaceOptions, Result, TransactionOptions,
     WriteSync,
@@ -15,8 +17,14 @@ fn open(handles: &Handles) -> Db {
     Db::open_with(DIR, options(handles)).unwrap()
 }
 
-/// Reopens after a loss of power, which keeps nothing that was not synced.
+/// Reopens after a loss of power.
 fn after_power_loss(db: Db, handles: &Handles) -> (Db, Handles) {
+    let handles = lose_power(db, handles);
+    (open(&handles), handles)
+}
+
+/// Keeps nothing that was not synced.
+fn lose_power(db: Db, handles: &Handles) -> Handles {
     handles.fs.halt();
     drop(db);
     handles.jobs.discard();
@@ -27,8 +35,7 @@ fn after_power_loss(db: Db, handles: &Handles) -> (Db, Handles) {
     });
     handles.fs.clear_faults();
     handles.fs.set_capacity(None);
-    let handles = handles.reborn(2);
-    (open(&handles), handles)
+    handles.reborn(2)
 }
 
 fn is_there(db: &Db, key: &str) -> bool {
@@ -351,4 +358,43 @@ fn a_resume_that_fails_at_any_operation_leaves_a_sound_database() {
         db.put("after", "1").unwrap();
     }
     assert!((10..90).contains(&failed), "{failed} operations failed");
+}
+
+/// The device fails at each operation of a drop. The database, its feed of changes, the database
+/// that goes on after a resume, and the next open agree on whether the keyspace is gone.
+#[test]
+fn a_drop_that_fails_took_place_for_all_or_for_none() {
+    let mut outcomes = [0; 2];
+    for at in 0..20 {
+        let (_, handles) = env(1);
+        let db = changes::open(&handles, 1 << 30);
+        db.keyspace("users").unwrap().put("a", "1").unwrap();
+        db.put_with("b", "2", WriteSync::Yes).unwrap();
+        let agreed = |db: &Db, place: &str| {
+            let all = changes::from(db, 1).unwrap().collect::<Result<Vec<_>>>().unwrap();
+            let mut operations = all.iter().flat_map(|change| &change.operations);
+            let is_told = operations.any(|op| matches!(op, Operation::KeyspaceDropped { .. }));
+            let is_gone = db.open_keyspace("users").unwrap().is_none();
+            assert_eq!(is_told, is_gone, "the feed tells of a drop, {place}, failed at {at}");
+            is_gone
+        };
+        handles.fs.inject(Fault::new(
+            FaultKind::Io,
+            Ops::WRITE | Ops::SYNC | Ops::RESERVE | Ops::CREATE,
+            When::Matching(at),
+        ));
+        let dropped = db.drop_keyspace("users");
+        handles.fs.clear_faults();
+        let is_gone = agreed(&db, "before the resume");
+        assert!(is_gone || dropped.is_err());
+        outcomes[usize::from(is_gone)] += u64::from(dropped.is_err());
+        if db.write_error().is_some() {
+            db.resume().unwrap();
+        }
+        assert_eq!(agreed(&db, "after the resume"), is_gone, "failed at {at}");
+        let handles = lose_power(db, &handles);
+        let db = changes::open(&handles, 1 << 30);
+        assert_eq!(agreed(&db, "after the next open"), is_gone, "failed at {at}");
+    }
+    assert!(outcomes.iter().all(|&count| count > 0), "{outcomes:?}");
 }
