@@ -33,6 +33,7 @@ const BY_NAME: &[(&str, &str)] = &[
     ("backups", include_str!("../../workloads/backups.toml")),
     ("changes", include_str!("../../workloads/changes.toml")),
     ("ablation", include_str!("../../workloads/ablation.toml")),
+    ("goals", include_str!("../../workloads/goals.toml")),
     ("matrix", include_str!("../../workloads/matrix.toml")),
 ];
 
