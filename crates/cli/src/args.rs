@@ -14,7 +14,7 @@ use crate::layout::{FieldsArgs, Format};
 use crate::session::Session;
 use crate::stop::OnStop;
 pub(crate) use backup::{BackupArgs, BackupsArgs, RestoreArgs};
-pub(crate) use changes::ChangesArgs;
+pub(crate) use changes::{ApplyArgs, ChangesArgs};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use open::Open;
 #[cfg(feature = "serve")]
@@ -106,6 +106,9 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// Print the batches that were committed, in order
     Changes(ChangesArgs),
+    /// Write the changes of another database, as `changes --json` prints them
+    #[command(after_help = changes::APPLY_HELP)]
+    Apply(ApplyArgs),
     /// Delete a database
     Destroy(DestroyArgs),
     /// Work on one open database, command after command: at a prompt with history and completion,
@@ -141,6 +144,7 @@ impl Command {
     pub(crate) fn on_stop(&self) -> OnStop {
         match self {
             Command::Demo(_)
+            | Command::Apply(_)
             | Command::Load(_)
             | Command::Put(_)
             | Command::Count(_)
@@ -203,7 +207,8 @@ impl Command {
             | Command::Compact(CompactArgs { open, .. })
             | Command::Checkpoint(CheckpointArgs { open, .. })
             | Command::Backup(BackupArgs { open, .. })
-            | Command::Changes(ChangesArgs { open, .. }) => (open, None),
+            | Command::Changes(ChangesArgs { open, .. })
+            | Command::Apply(ApplyArgs { open, .. }) => (open, None),
             _ => return,
         };
         open.session = Some(session.clone());

@@ -6,6 +6,7 @@
 
 mod args;
 mod bytes;
+mod change_line;
 mod commands;
 #[cfg(feature = "serve")]
 mod durability;

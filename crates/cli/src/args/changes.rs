@@ -1,9 +1,18 @@
-//! Arguments of `changes`.
+//! Arguments of `changes` and `apply`.
 //!
 //! Owns: their names and help. Never does: open, read or write anything.
 
 use super::Open;
 use clap::Args;
+use std::path::PathBuf;
+
+pub(super) const APPLY_HELP: &str = "\
+A mirror begins as a copy (`windrow checkpoint`, or a backup that is restored), and goes on from there, after
+either side has ended, too:
+
+  windrow changes DB --from $(windrow apply MIRROR --next) --follow --json --hex | windrow apply MIRROR --hex
+
+The number of the next change is in the mirror's keyspace `windrow.mirror`, and is written with each batch.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ChangesArgs {
@@ -27,4 +36,19 @@ pub(crate) struct ChangesArgs {
     /// As JSON, a batch on each line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// File to read; `-` or nothing is standard input
+    #[arg(value_name = "FILE", conflicts_with = "next")]
+    pub(crate) file: Option<PathBuf>,
+    /// Keys and values are hexadecimal, as `changes --hex` prints them
+    #[arg(long)]
+    pub(crate) hex: bool,
+    /// Print the sequence number from which the database lacks changes, and apply none
+    #[arg(long)]
+    pub(crate) next: bool,
 }

@@ -61,7 +61,8 @@ fn print(args: &ChangesArgs, change: &Change, out: &mut impl Write) -> Result<()
     if args.json {
         let operations: Vec<Value> =
             change.operations.iter().map(|op| as_json(args, op)).collect::<Result<_>>()?;
-        let told = json!({ "seq": change.seq, "operations": operations });
+        let (first_seq, seq) = (change.first_seq, change.seq);
+        let told = json!({ "first_seq": first_seq, "seq": seq, "operations": operations });
         return Ok(writeln!(out, "{told}")?);
     }
     for operation in &change.operations {

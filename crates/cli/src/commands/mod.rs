@@ -2,6 +2,7 @@
 //!
 //! Owns: which function runs a command. Never does: a command's work.
 
+mod apply;
 mod ask;
 mod backup;
 mod changes;
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Backups(args) => backup::list(&args, quiet),
         Command::Restore(args) => backup::restore(&args, quiet),
         Command::Changes(args) => changes::run(&args),
+        Command::Apply(args) => apply::run(&args, quiet),
         Command::Destroy(args) => maintain::destroy(&args),
         Command::Shell(args) => session::run(&args, quiet, run),
         #[cfg(feature = "serve")]

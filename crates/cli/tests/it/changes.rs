@@ -124,3 +124,122 @@ fn copy_files(from: &std::path::Path, to: &std::path::Path) {
         }
     }
 }
+
+/// The program's copy of a database, and the changes after it.
+fn mirrored(sh: &Shell) -> Db {
+    let mut options = kept();
+    options.settings.changes_bytes = 64 << 20;
+    let db = Db::open_with(sh.path("db"), options).unwrap();
+    db.put("before", "1").unwrap();
+    db.checkpoint(sh.path("mirror")).unwrap();
+    db
+}
+
+/// All that `windrow export` prints, keyspace by keyspace.
+fn contents(sh: &Shell, name: &str) -> Vec<String> {
+    let of = |keyspace| sh.ok(&format!("export {name} -k {keyspace} --hex"));
+    ["default", "users"].into_iter().map(of).collect()
+}
+
+#[test]
+fn changes_are_applied_to_a_mirror_each_once() {
+    let sh = Shell::new();
+    let db = mirrored(&sh);
+    assert_eq!(sh.ok("apply mirror --next"), "2\n");
+    db.put([0xff, 9], "2").unwrap();
+    db.keyspace("passing").unwrap().put("a", "1").unwrap();
+    db.drop_keyspace("passing").unwrap();
+    let users = db.keyspace("users").unwrap();
+    let mut batch = windrow::Batch::new();
+    batch.put(&users, "ada", "London");
+    batch.delete(&db, "before");
+    batch.put_with_ttl(&users, "bob", "Rome", std::time::Duration::from_secs(3600));
+    db.write(batch, windrow::WriteSync::No).unwrap();
+    users.delete_range("a", "b").unwrap();
+    db.close().unwrap();
+    let lines = sh.ok("changes db --from 2 --json --hex");
+    assert_eq!(lines.lines().count(), 5);
+    assert_eq!(sh.ok_with("apply mirror --hex", lines.as_bytes()), "applied 5 changes\n");
+    assert_eq!(sh.ok("apply mirror --next"), "8\n");
+    assert_eq!(contents(&sh, "mirror"), contents(&sh, "db"));
+    assert!(!sh.ok("keyspaces mirror").contains("passing"));
+    let ttl = |name: &str| sh.ok(&format!("ttl {name} -k users bob"));
+    assert!(ttl("mirror").starts_with("59m") || ttl("mirror") == ttl("db"), "{}", ttl("mirror"));
+    // Changes that it has are passed over.
+    assert_eq!(sh.ok_with("apply mirror --hex", lines.as_bytes()), "applied 0 changes\n");
+    assert_eq!(sh.ok("apply mirror --next"), "8\n");
+}
+
+#[test]
+fn a_line_that_cannot_be_applied_is_named_and_what_is_before_it_is_kept() {
+    let sh = Shell::new();
+    mirrored(&sh).close().unwrap();
+    let line = |first: u64, last: u64, operations: &str| {
+        format!("{{\"first_seq\":{first},\"seq\":{last},\"operations\":[{operations}]}}\n")
+    };
+    let put = r#"{"kind":"put","keyspace":"default","key":"61","value":"62"}"#;
+    for (bad, why) in [
+        (line(4, 4, put), "has the numbers 4 to 4, and 3 comes next"),
+        (line(2, 3, put), "has the numbers 2 to 3, and 3 comes next"),
+        (line(0, 3, put), "`first_seq` is 0"),
+        (line(5, 3, put), "`first_seq` is 5, and `seq` 3"),
+        (line(u64::MAX, u64::MAX, put), "`first_seq` is 18446744073709551615"),
+        (line(u64::MAX - 1, u64::MAX - 1, put), "and 3 comes next"),
+        ("3\tput\tdefault\ta\tb\n".into(), "not a line of `windrow changes --json`"),
+        ("{}\n".into(), "missing field"),
+        (line(3, 3, r#"{"kind":"more","keyspace":"default"}"#), "unknown variant"),
+        (line(3, 3, &put.replace("61", "6")), "odd number"),
+        (line(3, 3, &put.replace("61", "zz")), "not two digits"),
+        (line(3, 3, r#"{"kind":"ingested","keyspace":"default"}"#), "copy the keyspace"),
+    ] {
+        std::fs::remove_dir_all(sh.path("copy")).ok();
+        sh.ok("checkpoint mirror copy");
+        let input = line(2, 2, put) + &bad + &line(3, 3, put);
+        let output = sh.run_with("apply copy --hex", input.as_bytes());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{bad}: {said}");
+        assert!(said.contains(why) && said.contains("line 2 of standard input"), "{bad}: {said}");
+        assert_eq!(sh.ok("get copy a"), "b\n", "{bad}");
+        assert_eq!(sh.ok("apply copy --next"), "3\n", "{bad}");
+    }
+    assert!(sh.fails("apply nothing --hex", 1).contains("nothing"));
+    assert!(!sh.path("nothing").exists());
+}
+
+/// The mirror's process is killed again and again, and goes on where it was.
+#[test]
+fn a_mirror_that_is_killed_goes_on_without_a_loss_and_without_a_repetition() {
+    let sh = Shell::new();
+    let db = mirrored(&sh);
+    let counts = windrow::KeyspaceOptions {
+        merge_operator: Some("add".to_owned()),
+        ..windrow::KeyspaceOptions::default()
+    };
+    let users = db.keyspace_with("users", counts.clone()).unwrap();
+    // Operands: one that is applied twice, or never, changes the sum.
+    (0..4000u64).for_each(|n| users.merge((n % 7).to_be_bytes(), 1i64.to_le_bytes()).unwrap());
+    db.close().unwrap();
+    let mirror = Db::open(sh.path("mirror")).unwrap();
+    mirror.keyspace_with("users", counts).unwrap();
+    mirror.close().unwrap();
+    let mut kills = 0;
+    for ms in [10, 20, 30, 40, 50, 60] {
+        let next = sh.ok("apply mirror --next");
+        let lines = sh.ok(&format!("changes db --from {} --json --hex", next.trim()));
+        let mut child = sh.spawn("apply mirror --hex");
+        let mut stdin = child.stdin.take().unwrap();
+        let feeder = std::thread::spawn(move || {
+            std::io::Write::write_all(&mut stdin, lines.as_bytes()).is_ok()
+        });
+        std::thread::sleep(std::time::Duration::from_millis(ms));
+        child.kill().unwrap();
+        kills += u32::from(!child.wait().unwrap().success());
+        feeder.join().unwrap();
+    }
+    assert!(kills > 0, "it was never killed");
+    let next = sh.ok("apply mirror --next");
+    let lines = sh.ok(&format!("changes db --from {} --json --hex", next.trim()));
+    sh.ok_with("apply mirror --hex", lines.as_bytes());
+    assert_eq!(sh.ok("apply mirror --next"), "4002\n");
+    assert_eq!(contents(&sh, "mirror"), contents(&sh, "db"));
+}

@@ -10,13 +10,23 @@ use windrow_store::write::batch::Batch;
 
 impl Change {
     /// Applies the change to another database as one write; keyspaces that it lacks are made with
-    /// default options. A consumer that must not apply one twice writes the number with it, or asks
-    /// for it before ([`crate::changes`] has an example).
+    /// default options. A consumer that must not apply one twice writes the number with it
+    /// ([`Change::add_to`]), or asks for it before ([`crate::changes`] has an example).
     ///
     /// # Errors
     /// `NotSupported` for [`Operation::Ingested`], with nothing written; those of [`Db::write`].
     pub fn apply(&self, db: &Db) -> Result<()> {
         let mut batch = Batch::new();
+        self.add_to(&mut batch, db)?;
+        db.write(batch, WriteSync::No).map(drop)
+    }
+
+    /// Adds the operations to a batch of another database; keyspaces that it lacks are made with
+    /// default options. A drop of a keyspace is no write: it is done at once.
+    ///
+    /// # Errors
+    /// `NotSupported` for [`Operation::Ingested`]; those of making or dropping a keyspace.
+    pub fn add_to(&self, batch: &mut Batch, db: &Db) -> Result<()> {
         for operation in &self.operations {
             match operation {
                 Operation::Ingested { keyspace } => {
@@ -30,10 +40,10 @@ impl Change {
                         db.drop_keyspace(keyspace)?;
                     }
                 }
-                operation => operation.add_to(&mut batch, db)?,
+                operation => operation.add_to(batch, db)?,
             }
         }
-        db.write(batch, WriteSync::No).map(drop)
+        Ok(())
     }
 }
 

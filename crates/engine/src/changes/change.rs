@@ -13,11 +13,21 @@ use windrow_read::read::split_expiry;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
+    /// The number of the batch's first operation; `seq + 1` for a drop of a keyspace, which has no
+    /// number of its own.
+    pub first_seq: SeqNo,
     /// The number of the last operation. A consumer that has done all of them goes on with
     /// `seq + 1`.
     pub seq: SeqNo,
     /// The operations, in order. None are left of a batch whose keyspaces are gone for too long.
     pub operations: Vec<Operation>,
+}
+
+impl Change {
+    /// Makes a change that a consumer has sent elsewhere, to apply it there.
+    pub fn new(first_seq: SeqNo, seq: SeqNo, operations: Vec<Operation>) -> Change {
+        Change { first_seq, seq, operations }
+    }
 }
 
 /// A change that was read from a log, with the keyspace of each operation.

@@ -223,7 +223,7 @@ impl FeedReader {
             }
         }
         self.drops_before(batch.first_seq, list);
-        let change = Change { seq: next_seq - 1, operations };
+        let change = Change { first_seq: batch.first_seq, seq: next_seq - 1, operations };
         if self.filter.is_none() || !keyspaces.is_empty() {
             self.ready.push_back(ReadChange { change, keyspaces });
         }
@@ -240,7 +240,8 @@ impl FeedReader {
             if drop.seq < self.next_seq && self.dropped.insert(drop.id) && is_seen {
                 let keyspace = drop.name.clone();
                 let operations = vec![Operation::KeyspaceDropped { keyspace }];
-                let change = Change { seq: self.next_seq - 1, operations };
+                let (first_seq, seq) = (self.next_seq, self.next_seq - 1);
+                let change = Change { first_seq, seq, operations };
                 let read = ReadChange { change, keyspaces: vec![drop.id] };
                 unless_mutant!(DropUnfed, self.ready.push_back(read));
             }
