@@ -20,7 +20,7 @@ use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The time that a thread takes to merge a byte.
 const NS_PER_BYTE: u64 = 10;
-/// The cost of asking a filter that is in memory, some 40 ns.
+/// The least cost of asking a filter that is in memory, some 40 ns.
 const FILTER_BYTES: u32 = 4;
 /// The cost of searching a table whose blocks are in memory, a microsecond.
 const SEARCH_BYTES: u32 = 96;
@@ -115,12 +115,10 @@ impl ReadCost {
         }
     }
 
-    /// Notes that a counted get asked a table that did not end the search. `is_searched`: its
-    /// filter did not rule the key out.
+    /// Notes that a counted get asked a table that did not end the search, and what that cost.
     #[cold]
-    pub fn asked(&self, file: &VersionFile, is_sst_log: bool, is_searched: bool, of_blocks: u32) {
-        let memory = if is_searched { SEARCH_BYTES } else { FILTER_BYTES };
-        self.add(file, is_sst_log, of_blocks.saturating_add(memory));
+    pub fn asked(&self, file: &VersionFile, is_sst_log: bool, bytes: u32) {
+        self.add(file, is_sst_log, bytes);
     }
 
     fn sums(&self) -> &ReadSums {
@@ -155,6 +153,25 @@ impl ReadCost {
 }
 
 impl CountedRead {
+    /// Returns the cost of a table that was asked since then, in vain. `is_searched`: its filter did
+    /// not rule the key out. A filter takes some 40 ns where the processor's caches have it, and
+    /// several times as long where they do not: its time is measured, up to that of a search.
+    pub(crate) fn of_table(
+        self,
+        counters: &Counters,
+        clock: &dyn Clock,
+        more: usize,
+        is_searched: bool,
+    ) -> u32 {
+        let of_blocks = self.of_blocks(counters, clock, more);
+        if is_searched {
+            return of_blocks.saturating_add(SEARCH_BYTES);
+        }
+        let ns = clock.monotonic_ns().saturating_sub(self.begin_ns);
+        let of_filter = (ns / NS_PER_BYTE).clamp(FILTER_BYTES.into(), SEARCH_BYTES.into()) as u32;
+        of_blocks.max(of_filter)
+    }
+
     /// Returns the cost of the blocks that were read since then, and of `more` that another thread
     /// read: the time that has passed, but at most the time that a device takes. A system that has
     /// the blocks in memory supplies them many times faster than the device; a thread may wait for
@@ -168,5 +185,37 @@ impl CountedRead {
         let ns = clock.monotonic_ns().saturating_sub(self.begin_ns);
         let bytes = (ns / NS_PER_BYTE).min(blocks.saturating_mul(DEVICE_BYTES.into()));
         bytes.try_into().unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_costs_its_time_up_to_that_of_a_search() {
+        let (env, handles) = windrow_env::testing::env(1);
+        let (cost, counters) = (ReadCost::new(true), Counters::default());
+        let mut now_ns = env.clock.monotonic_ns();
+        for (ns, is_searched, bytes) in [
+            (0, false, FILTER_BYTES),
+            (39, false, FILTER_BYTES),
+            (300, false, 30),
+            // The thread was interrupted.
+            (5_000_000, false, SEARCH_BYTES),
+            (0, true, SEARCH_BYTES),
+            (5_000_000, true, SEARCH_BYTES),
+        ] {
+            handles.clock.set_monotonic_ns(now_ns);
+            let from = cost.begin(&counters, &*env.clock);
+            now_ns += ns;
+            handles.clock.set_monotonic_ns(now_ns);
+            let found = from.of_table(&counters, &*env.clock, 0, is_searched);
+            assert_eq!(found, bytes, "{ns} ns, searched: {is_searched}");
+        }
+        // A block that was read counts by its time, too.
+        let from = cost.begin(&counters, &*env.clock);
+        handles.clock.set_monotonic_ns(now_ns + 20_000);
+        assert_eq!(from.of_table(&counters, &*env.clock, 1, true), 2000 + SEARCH_BYTES);
     }
 }

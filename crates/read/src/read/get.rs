@@ -251,8 +251,9 @@ impl<'a> Lookup<'a> {
                         if let Some(from) = self.counted {
                             let is_searched = self.filter_negatives == negatives;
                             let (counters, clock) = (&owner.counters, &*owner.env.clock);
-                            let blocks = from.of_blocks(counters, clock, self.supplied.len());
-                            owner.cost.asked(file, run.is_sst_log, is_searched, blocks);
+                            let more = self.supplied.len();
+                            let bytes = from.of_table(counters, clock, more, is_searched);
+                            owner.cost.asked(file, run.is_sst_log, bytes);
                             self.counted = Some(owner.cost.begin(counters, clock));
                         }
                         self.supplied.clear();
