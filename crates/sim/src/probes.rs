@@ -126,6 +126,12 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a drop is a change (P29)", feeding::a_drop_is_a_change),
     ("a write wakes who waits for it (P29)", feeding::a_write_wakes_who_waits),
     ("an old value is the one before (P29)", feeding::old_values_are_those_before),
+    ("a log is there for either manifest (P19)", feeding::a_log_is_there_for_either_manifest),
+    ("a drop took place for all or none (P29)", feeding::a_drop_took_place_for_all_or_none),
+    (
+        "changes of another history are not taken (P28)",
+        backing_up::changes_of_another_history_are_not_taken,
+    ),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 

@@ -291,6 +291,11 @@ mutants! {
     200 OldValueStale ["P29", "P29"] "an old value is that of the snapshot, though the key was put since";
     201 StepUntold ["P29", "P29"] "no snapshot is taken ahead of a consumer of old values";
     202 IngestionKnown ["P29", "P29"] "an old value is given though an ingestion may have replaced it";
+
+    // Kept logs, drops and histories.
+    203 KeptRenamedEarly ["P19", "R3"] "an open renames a kept log before its own manifest is in force";
+    204 DropUndone ["P29", "P20"] "a drop whose record is durable is undone by a failure behind it";
+    205 HistoriesMixed ["P28", "P28"] "a backup has changes since one of a history that a crash took back";
 }
 
 #[cfg(test)]

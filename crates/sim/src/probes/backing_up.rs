@@ -3,15 +3,16 @@
 //! Owns: the scenarios. Never does: end a process (`engine/src/backup/tests` and the crash harness
 //! do).
 
-use super::steps::{ensure, kind, open, text};
+use super::feeding;
+use super::steps::{ensure, kind, open, options, text};
 use std::io::Read;
 use std::path::Path;
 use windrow::backup::{
     BackupDirectory, BackupOptions, BackupTarget, StoredObject, backup_numbers, prune_backups,
     restore_backup_in, verify_backup,
 };
-use windrow::{Db, ErrorKind};
-use windrow_env::testing::{Handles, env};
+use windrow::{Db, ErrorKind, Follower, WriteSync};
+use windrow_env::testing::{Handles, NameDamage, env};
 use windrow_testkit::world::DIR;
 
 const BACKUPS: &str = "/world/backups";
@@ -122,5 +123,24 @@ pub(super) fn tables_stay_until_they_are_copied() -> Result<(), String> {
     let slow = Slow { backups: &backups, meanwhile: &meanwhile };
     db.backup(&slow, BackupOptions::default()).map_err(text)?;
     verify_backup(&backups, 1).map_err(text)?;
+    db.close().map_err(text)
+}
+
+/// The power takes back writes that a follower's backup has, and others get their numbers.
+pub(super) fn changes_of_another_history_are_not_taken() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let (db, backups) = (feeding::open(&handles)?, directory(&handles)?);
+    db.put_with("a", "1", WriteSync::Yes).and_then(|()| db.put("b", "1")).map_err(text)?;
+    let follower = Follower::open_with(DIR, options(&handles)).map_err(text)?;
+    let first = follower.backup(&backups, BackupOptions::default()).map_err(text)?;
+    drop(follower);
+    ensure(first.seq == 2, "a backup lacks what was written")?;
+    let handles = feeding::without_power(Some(db), &handles, NameDamage::DropAll);
+    let db = feeding::open(&handles)?;
+    ensure(db.snapshot().seq() == 1, "the write is there")?;
+    db.put("c", "1").and_then(|()| db.put("d", "1")).map_err(text)?;
+    let second = db.backup(&backups, BackupOptions::default()).map_err(text)?;
+    let says = format!("changes of another history: {:?}", second.changes);
+    ensure(second.changes.is_none(), &says)?;
     db.close().map_err(text)
 }
