@@ -109,6 +109,11 @@ impl<'a> Mirror<'a> {
                 "begin with that number (`windrow changes --from {next_seq}`), or copy the database again"
             )));
         }
+        if change.operations.iter().any(|operation| operation.keyspace() == STATE) {
+            // A copy of it has its source's number, which is not one of these changes'.
+            let why = format!("the changes are of a mirror: they write to the keyspace `{STATE}`");
+            return Err(Failure::failed(why).hint("mirror the database that it is a mirror of"));
+        }
         let mut batch = Batch::new();
         change.add_to(&mut batch, self.db)?;
         self.next_seq = seq + 1;

@@ -191,6 +191,7 @@ fn a_line_that_cannot_be_applied_is_named_and_what_is_before_it_is_kept() {
         (line(3, 3, &put.replace("61", "6")), "odd number"),
         (line(3, 3, &put.replace("61", "zz")), "not two digits"),
         (line(3, 3, r#"{"kind":"ingested","keyspace":"default"}"#), "copy the keyspace"),
+        (line(3, 3, &put.replace("default", "windrow.mirror")), "the changes are of a mirror"),
     ] {
         std::fs::remove_dir_all(sh.path("copy")).ok();
         sh.ok("checkpoint mirror copy");
