@@ -183,13 +183,14 @@ mod tests {
         let backups = UnitBackups::new(&dir.path().join("db")).unwrap();
         let over = AtomicBool::new(false);
         let sums = std::thread::scope(|scope| {
+            let over_at_end = OverAtEnd(&over);
             let made = scope.spawn(|| backups.back_up_until(&db, 0, &over));
             let mut number = 0u64;
             while backup_numbers(&backups.target).unwrap().last().is_none_or(|last| *last < 4) {
                 db.put(number.to_be_bytes(), "value").unwrap();
                 number += 1;
             }
-            drop(OverAtEnd(&over));
+            drop(over_at_end);
             made.join().unwrap().unwrap()
         });
         let mut figures = Figures::new();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, unless_mutant};
 use windrow_env::Env;
-use windrow_env::fs::{FileLock, LockMode, ReadFile, ReadOptions, WriteOptions};
+use windrow_env::fs::{FileLock, LockMode, ReadFile, ReadOptions, WriteOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_store::host::database_directory::enter;
 
@@ -189,11 +189,13 @@ impl BackupTarget for BackupDirectory {
         if !self.is_read_only {
             unless_mutant!(BackupFoundUnsynced, self.env.fs.sync_dir(&dir)?);
         }
-        let stored = |file: String| {
-            let bytes = self.env.fs.len(&dir.join(&file))?;
-            Ok(StoredObject { name: format!("{folder}/{file}"), bytes })
+        let stored = |file: String| match self.env.fs.len(&dir.join(&file)) {
+            Ok(bytes) => Some(Ok(StoredObject { name: format!("{folder}/{file}"), bytes })),
+            // A prune has removed it meanwhile.
+            Err(error) if is_not_found(&error) => None,
+            Err(error) => Some(Err(error)),
         };
-        self.env.fs.list(&dir)?.into_iter().map(stored).collect()
+        self.env.fs.list(&dir)?.into_iter().filter_map(stored).collect()
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -233,3 +233,24 @@ fn a_source_that_cannot_be_read_is_told_as_it_is() {
     verify_backup(&target, 1).unwrap();
     db.close().unwrap();
 }
+
+/// A prune removes an object between the names of a listing and their lengths.
+#[test]
+fn a_directory_is_listed_while_objects_are_removed() {
+    let (env, _handles) = env(1);
+    let backups = BackupDirectory::open_in(&env, Path::new("/backups")).unwrap();
+    let is_over = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..20_000 {
+                let name = format!("tables/{n}");
+                backups.put(&name, &mut &b"x"[..]).unwrap();
+                backups.remove(&name).unwrap();
+            }
+            is_over.store(1, Ordering::Relaxed);
+        });
+        while is_over.load(Ordering::Relaxed) == 0 {
+            assert!(backups.list("tables").unwrap().len() <= 1);
+        }
+    });
+}
