@@ -29,8 +29,15 @@ pub fn backup_numbers(target: &dyn BackupTarget) -> Result<Vec<u64>> {
 /// `Corruption` of a record, which it names; errors of the target. [`backup_numbers`] and
 /// [`read_backup`] show the other backups.
 pub fn backups(target: &dyn BackupTarget) -> Result<Vec<Backup>> {
-    let of = |number| Ok(read_record(target, number)?.told());
-    backup_numbers(target)?.into_iter().map(of).collect()
+    let of = |number| match read_record(target, number) {
+        Ok(record) => Some(Ok(record.told())),
+        Err(error) => match backup_numbers(target) {
+            // A prune has removed it meanwhile.
+            Ok(numbers) if !numbers.contains(&number) => None,
+            _ => Some(Err(error)),
+        },
+    };
+    backup_numbers(target)?.into_iter().filter_map(of).collect()
 }
 
 /// Reads the record of a backup, but not its tables and log.

@@ -254,3 +254,50 @@ fn a_directory_is_listed_while_objects_are_removed() {
         }
     });
 }
+
+/// A target in which a prune removes the record that is about to be read.
+struct Pruned<'a> {
+    target: &'a BackupDirectory,
+    record: &'a str,
+}
+
+impl BackupTarget for Pruned<'_> {
+    fn put(&self, name: &str, from: &mut dyn Read) -> Result<()> {
+        self.target.put(name, from)
+    }
+
+    fn get(&self, name: &str) -> Result<Box<dyn Read + '_>> {
+        if name.ends_with(self.record) {
+            self.target.remove(name)?;
+        }
+        self.target.get(name)
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<StoredObject>> {
+        self.target.list(folder)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.target.remove(name)
+    }
+
+    fn claim(&self) -> Result<Box<dyn Send + '_>> {
+        self.target.claim()
+    }
+}
+
+#[test]
+fn backups_are_listed_while_one_is_pruned() {
+    let (env, _handles) = env(1);
+    let backups = BackupDirectory::open_in(&env, Path::new("/backups")).unwrap();
+    let mut options = Options::default();
+    options.components.env = Some(env);
+    let db = Db::open_with("/db", options).unwrap();
+    for number in 1..=3 {
+        assert_eq!(db.backup(&backups, Default::default()).unwrap().number, number);
+    }
+    let pruned = Pruned { target: &backups, record: "000002.backup" };
+    let numbers = |found: Vec<Backup>| found.iter().map(|backup| backup.number).collect::<Vec<_>>();
+    assert_eq!(numbers(super::super::backups(&pruned).unwrap()), [1, 3]);
+    db.close().unwrap();
+}
