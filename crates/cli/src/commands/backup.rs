@@ -119,6 +119,11 @@ pub(crate) fn list(args: &BackupsArgs, quiet: bool) -> Result<()> {
     if args.verify {
         verify(&target, &mut list, quiet);
     }
+    if list.iter().any(|listed| listed.problem.is_some()) {
+        // A prune in another process has removed these meanwhile.
+        let left = backup_numbers(&target).map_err(of_backups)?;
+        list.retain(|listed| left.contains(&listed.number));
+    }
     let printed = print_list(args, &list);
     // Damage is a failure whether or not anybody reads what it is.
     let problem = list.into_iter().find_map(|listed| listed.problem);

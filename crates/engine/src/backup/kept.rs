@@ -29,14 +29,7 @@ pub fn backup_numbers(target: &dyn BackupTarget) -> Result<Vec<u64>> {
 /// `Corruption` of a record, which it names; errors of the target. [`backup_numbers`] and
 /// [`read_backup`] show the other backups.
 pub fn backups(target: &dyn BackupTarget) -> Result<Vec<Backup>> {
-    let of = |number| match read_record(target, number) {
-        Ok(record) => Some(Ok(record.told())),
-        Err(error) => match backup_numbers(target) {
-            // A prune has removed it meanwhile.
-            Ok(numbers) if !numbers.contains(&number) => None,
-            _ => Some(Err(error)),
-        },
-    };
+    let of = |number| Some(read_unless_pruned(target, number).transpose()?.map(|r| r.told()));
     backup_numbers(target)?.into_iter().filter_map(of).collect()
 }
 
@@ -146,11 +139,26 @@ pub fn prune_backups(target: &dyn BackupTarget, keep: usize) -> Result<Vec<u64>>
 pub(super) fn existing(target: &dyn BackupTarget, number: Option<u64>) -> Result<Contents> {
     let all = backup_numbers(target)?;
     let last = *all.last().ok_or_else(|| Error::invalid("there is no backup here"))?;
-    match number.unwrap_or(last) {
-        number if all.contains(&number) => read_record(target, number),
-        number => {
-            Err(Error::invalid(format!("there is no backup {number}; the last one is {last}")))
-        }
+    let number = number.unwrap_or(last);
+    let found = match all.contains(&number) {
+        true => read_unless_pruned(target, number)?,
+        false => None,
+    };
+    let missing = || format!("there is no backup {number}; the last one is {last}");
+    found.ok_or_else(|| Error::invalid(missing()))
+}
+
+/// Reads a record that was listed; `None` if a prune has removed it since.
+///
+/// # Errors
+/// As [`read_record`].
+fn read_unless_pruned(target: &dyn BackupTarget, number: u64) -> Result<Option<Contents>> {
+    match read_record(target, number) {
+        Ok(contents) => Ok(Some(contents)),
+        Err(error) => match backup_numbers(target) {
+            Ok(numbers) if !numbers.contains(&number) => Ok(None),
+            _ => Err(error),
+        },
     }
 }
 

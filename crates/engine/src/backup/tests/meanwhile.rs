@@ -4,10 +4,11 @@ use super::*;
 use std::io::Read;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 
-/// A target that has something done before it stores its n-th object.
+/// A target that has something done before it stores its n-th object, or reads one of this name.
 struct Meanwhile<'a> {
     target: &'a BackupDirectory,
     before: u64,
+    before_reading: &'a str,
     puts: AtomicU64,
     act: &'a (dyn Fn() + Send + Sync),
 }
@@ -18,7 +19,11 @@ impl<'a> Meanwhile<'a> {
         before: u64,
         act: &'a (dyn Fn() + Send + Sync),
     ) -> Meanwhile<'a> {
-        Meanwhile { target, before, puts: AtomicU64::new(0), act }
+        Meanwhile { target, before, before_reading: "", puts: AtomicU64::new(0), act }
+    }
+
+    fn before_reading(self, name: &'a str) -> Meanwhile<'a> {
+        Meanwhile { before: u64::MAX, before_reading: name, ..self }
     }
 }
 
@@ -31,6 +36,9 @@ impl BackupTarget for Meanwhile<'_> {
     }
 
     fn get(&self, name: &str) -> Result<Box<dyn Read + '_>> {
+        if name == self.before_reading {
+            (self.act)();
+        }
         self.target.get(name)
     }
 
@@ -255,37 +263,6 @@ fn a_directory_is_listed_while_objects_are_removed() {
     });
 }
 
-/// A target in which a prune removes the record that is about to be read.
-struct Pruned<'a> {
-    target: &'a BackupDirectory,
-    record: &'a str,
-}
-
-impl BackupTarget for Pruned<'_> {
-    fn put(&self, name: &str, from: &mut dyn Read) -> Result<()> {
-        self.target.put(name, from)
-    }
-
-    fn get(&self, name: &str) -> Result<Box<dyn Read + '_>> {
-        if name.ends_with(self.record) {
-            self.target.remove(name)?;
-        }
-        self.target.get(name)
-    }
-
-    fn list(&self, folder: &str) -> Result<Vec<StoredObject>> {
-        self.target.list(folder)
-    }
-
-    fn remove(&self, name: &str) -> Result<()> {
-        self.target.remove(name)
-    }
-
-    fn claim(&self) -> Result<Box<dyn Send + '_>> {
-        self.target.claim()
-    }
-}
-
 #[test]
 fn backups_are_listed_while_one_is_pruned() {
     let (env, _handles) = env(1);
@@ -296,8 +273,13 @@ fn backups_are_listed_while_one_is_pruned() {
     for number in 1..=3 {
         assert_eq!(db.backup(&backups, Default::default()).unwrap().number, number);
     }
-    let pruned = Pruned { target: &backups, record: "000002.backup" };
+    let prune = || backups.remove("backups/000002.backup").unwrap();
+    let pruned = Meanwhile::new(&backups, 0, &prune).before_reading("backups/000002.backup");
     let numbers = |found: Vec<Backup>| found.iter().map(|backup| backup.number).collect::<Vec<_>>();
     assert_eq!(numbers(super::super::backups(&pruned).unwrap()), [1, 3]);
+    let prune = || backups.remove("backups/000003.backup").unwrap();
+    let pruned = Meanwhile::new(&backups, 0, &prune).before_reading("backups/000003.backup");
+    let gone = read_backup(&pruned, 3).unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::InvalidArgument, "{gone}");
     db.close().unwrap();
 }
