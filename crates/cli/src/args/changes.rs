@@ -52,3 +52,10 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     pub(crate) next: bool,
 }
+
+impl ApplyArgs {
+    /// Whether it reads standard input.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        !self.next && self.file.as_ref().is_none_or(|file| file.as_os_str() == "-")
+    }
+}

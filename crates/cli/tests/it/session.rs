@@ -101,6 +101,18 @@ fn a_script_runs_on_one_open_database() {
 }
 
 #[test]
+fn no_command_reads_the_lines_of_the_session() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    for command in ["apply --hex", "load", "put b"] {
+        let (_, _, said) = script(&sh, "shell db", &format!("{command}\nput after 1\n"));
+        assert!(said.contains("standard input is the session's"), "{command}: {said}");
+        sh.ok("get db after");
+        sh.ok("delete db after");
+    }
+}
+
+#[test]
 fn an_error_ends_its_line_alone() {
     let sh = Shell::new();
     sh.ok("put db a 1");

@@ -142,6 +142,7 @@ impl Commands {
         cli.command.put_into(session, (!named).then(|| session.keyspace()));
         if matches!(&cli.command, Command::Put(put) if put.value.is_none())
             || matches!(&cli.command, Command::Load(load) if load.reads_stdin())
+            || matches!(&cli.command, Command::Apply(apply) if apply.reads_stdin())
         {
             return Err(Failure::failed("standard input is the session's")
                 .hint("name a value, or a file to load; or run the command outside of a session"));
