@@ -220,6 +220,14 @@ impl<'a> Lookup<'a> {
         }
     }
 
+    /// Begins to count again, if this is counted: other look-ups had their turn since.
+    pub(super) fn count_from_here(&mut self, owner: &ReadOwner) {
+        // Not while it waits for a block, whose time counts.
+        if self.counted.is_some() && self.supplied.is_empty() {
+            self.counted = Some(owner.cost.begin(&owner.counters, &*owner.env.clock));
+        }
+    }
+
     /// Searches until the value is known or a block is needed.
     pub(super) fn run(
         &mut self,

@@ -85,6 +85,7 @@ fn look_up<K: AsRef<[u8]>>(
         let mut waiting = Vec::new();
         let mut round = Round::default();
         for (index, mut lookup) in running {
+            lookup.count_from_here(owner);
             match lookup.run(owner, view, now_ms, Blocks::Defer) {
                 Ok(LookupProgress::Done(value)) => results[index] = Some(Ok(value)),
                 Ok(LookupProgress::Needs(block)) => waiting.push((index, lookup, round.add(block))),
