@@ -19,6 +19,10 @@ use windrow_read::lock_ranks;
 use windrow_recover::handle::Handle;
 use windrow_store::write::write_steps::StepWatcher;
 
+/// The least time between two looks at the log by a consumer that waits for changes and gets some each
+/// time. One that keeps up with a busy writer would else look for each batch, and be woken for it.
+const PACE_NS: u64 = 1_000_000;
+
 /// How the feed of changes is read.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -68,6 +72,8 @@ pub struct Changes {
     old: Option<OldValues>,
     /// Behind the last change that was taken.
     next_seq: SeqNo,
+    /// When a wait ended with changes.
+    found_ns: Option<u64>,
 }
 
 impl Changes {
@@ -96,7 +102,7 @@ impl Changes {
         }
         let mut reader = FeedReader::new(from, &list.dropped, None);
         reader.fill(source.place(), &list, &|id| source.name(id))?;
-        let mut changes = Changes { source, reader, old, next_seq: from };
+        let mut changes = Changes { source, reader, old, next_seq: from, found_ns: None };
         changes.look_ahead();
         Ok(changes)
     }
@@ -106,7 +112,7 @@ impl Changes {
         let list = source.list(0)?.unwrap_or_default();
         let next_seq = list.through + 1;
         let reader = FeedReader::new(next_seq, &list.dropped, Some(filter));
-        Ok(Changes { source, reader, old: None, next_seq })
+        Ok(Changes { source, reader, old: None, next_seq, found_ns: None })
     }
 
     /// The sequence number with which another consumer would go on behind the changes that were
@@ -134,6 +140,8 @@ impl Changes {
 
     /// Takes the next change, and waits for it for at most `timeout`. `None` if none came.
     ///
+    /// A change that comes after others may wait for a millisecond, so that several are read at once.
+    ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = windrow::Db::open(dir.path()).unwrap();
@@ -148,13 +156,20 @@ impl Changes {
     /// # Errors
     /// As [`Changes::try_next`].
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Change>> {
+        if let Some(change) = self.take()? {
+            return Ok(Some(change));
+        }
         let env = self.source.place().0.clone();
         let bell = Arc::new(Bell::new());
         let waker = Waker::from(bell.clone());
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let until_ns = env.clock.monotonic_ns().saturating_add(timeout_ns);
+        let now_ns = env.clock.monotonic_ns();
+        let until_ns = now_ns.saturating_add(timeout_ns);
+        let next_ns = self.found_ns.map_or(0, |found_ns| found_ns + PACE_NS);
+        env.clock.sleep_ns(next_ns.min(until_ns).saturating_sub(now_ns));
         loop {
             if let Some(change) = self.look(&waker)? {
+                self.found_ns = Some(env.clock.monotonic_ns());
                 return Ok(Some(change));
             }
             let left_ns = until_ns.saturating_sub(env.clock.monotonic_ns());
@@ -191,7 +206,7 @@ impl Changes {
     }
 
     fn take(&mut self) -> Result<Option<Change>> {
-        let Changes { source, reader, old, next_seq } = self;
+        let Changes { source, reader, old, next_seq, .. } = self;
         if let Some(old) = old {
             old.go_on(*next_seq);
             if let Some(first) = reader.first() {

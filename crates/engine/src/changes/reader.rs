@@ -150,7 +150,7 @@ impl FeedReader {
         };
         // It may have another name than that of a log.
         let named = |error: Error| error.with_file(opened.path().display().to_string());
-        let mut reader = file.reader(opened.clone())?.of_live().go_on_at(from);
+        let mut reader = file.reader(opened.clone())?.of_live().up_to(end).go_on_at(from);
         let more = self.records(&mut reader, (from, end), list, name_of).map_err(named)?;
         let (_, at) = self.at.expect("a log is read from a place");
         if !more && log.end.is_some_and(|end| at < end) && self.next_seq <= list.through {
@@ -253,6 +253,8 @@ impl FeedReader {
             let was = || list.dropped.iter().find(|drop| drop.id == id);
             name_of(id).or_else(|| was().map(|drop| drop.name.clone()))
         };
-        self.names.entry(id).or_insert_with(look).clone()
+        // A copy for this consumer: the count of one that all shared would wander between processors.
+        let own = || look().map(|name| Arc::from(&*name));
+        self.names.entry(id).or_insert_with(own).clone()
     }
 }

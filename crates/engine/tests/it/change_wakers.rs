@@ -4,7 +4,9 @@ use crate::changes::{from, open};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 use windrow::ErrorKind;
+use windrow_env::Clock;
 use windrow_env::testing::env;
 
 /// Counts how often it is woken.
@@ -79,4 +81,28 @@ fn a_consumer_is_woken_by_its_last_waker_alone() {
     drop(other);
     db.put("c", "3").unwrap();
     assert_eq!(woken(), [1, 1, 1]);
+}
+
+/// Else one that keeps up with a busy writer reads the log for each batch, and is woken for it.
+#[test]
+fn a_consumer_that_waits_reads_the_log_once_in_a_millisecond() {
+    let (_, handles) = env(1);
+    let db = open(&handles, 1 << 30);
+    let mut changes = from(&db, 1).unwrap();
+    let begin_ns = handles.clock.monotonic_ns();
+    let mut took_us = |timeout_us: u64| {
+        let change = changes.next_within(Duration::from_micros(timeout_us)).unwrap();
+        (change.unwrap().seq, (handles.clock.monotonic_ns() - begin_ns) / 1000)
+    };
+    db.put("a", "1").unwrap();
+    assert_eq!(took_us(5000), (1, 0), "the first one comes at once");
+    db.put("b", "2").unwrap();
+    db.put("c", "3").unwrap();
+    assert_eq!(took_us(5000), (2, 1000));
+    assert_eq!(took_us(5000), (3, 1000), "it was read with the one before");
+    db.put("d", "4").unwrap();
+    assert_eq!(took_us(100), (4, 1100), "no wait is longer than it was asked for");
+    db.put("e", "5").unwrap();
+    handles.clock.sleep_ns(2_000_000);
+    assert_eq!(took_us(5000), (5, 3100), "a rest has passed");
 }

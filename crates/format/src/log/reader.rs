@@ -126,7 +126,7 @@ impl LogReader {
             header,
             known_durable_bytes,
             is_live: false,
-            window: FileWindow::default(),
+            window: FileWindow::up_to(u64::MAX),
             at: FILE_HEADER_BYTES as u64,
             assembled: Vec::new(),
             torn: Torn::default(),
@@ -147,6 +147,13 @@ impl LogReader {
     #[must_use]
     pub fn of_live(mut self) -> LogReader {
         self.is_live = true;
+        self
+    }
+
+    /// Reads no byte from `end` on, which may be zeros for later records.
+    #[must_use]
+    pub fn up_to(mut self, end: u64) -> LogReader {
+        self.window = FileWindow::up_to(end);
         self
     }
 

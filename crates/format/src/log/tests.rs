@@ -496,3 +496,22 @@ fn whole_batches_behind_a_gap_are_counted() {
         }
     }
 }
+
+#[test]
+fn a_reader_up_to_an_offset_gives_the_records_that_end_there() {
+    for framing in BOTH {
+        let log = log_of(framing, &[5, 100, FRAGMENT_BYTES_MAX + 1, 7], 1000);
+        let near = log.ends.iter().flat_map(|end| end - 1..end + 2);
+        let all = (FILE_HEADER_BYTES as u64..log.bytes.len() as u64).step_by(101);
+        for end in all.chain(near) {
+            let file = mem_file(log.bytes.clone());
+            let reader = LogReader::open(file, LogKind::Wal, None).unwrap();
+            let mut reader = reader.of_live().up_to(end);
+            let mut count = 0;
+            while reader.next().unwrap().is_some() {
+                count += 1;
+            }
+            assert_eq!(count, log.ends.iter().filter(|&&record| record <= end).count(), "{end}");
+        }
+    }
+}

@@ -10,13 +10,19 @@ use windrow_env::ReadFile;
 const WINDOW_BYTES: usize = 256 << 10;
 
 /// A stretch of the file in memory.
-#[derive(Default)]
 pub(super) struct FileWindow {
     start: u64,
     pub(super) bytes: Vec<u8>,
+    /// The file is taken to end here, if it does not before.
+    end: u64,
 }
 
 impl FileWindow {
+    /// An empty one, of a file that is read up to `end`.
+    pub(super) fn up_to(end: u64) -> FileWindow {
+        FileWindow { start: 0, bytes: Vec::new(), end }
+    }
+
     /// Makes `len` bytes from file offset `at` available. Returns their range in `self.bytes`, or
     /// `None` if the file ends before (nothing is allocated then, R12).
     pub(super) fn load(
@@ -25,7 +31,7 @@ impl FileWindow {
         at: u64,
         len: usize,
     ) -> Result<Option<Range<usize>>> {
-        let left = file.len().saturating_sub(at);
+        let left = file.len().min(self.end).saturating_sub(at);
         if len as u64 > left {
             return Ok(None);
         }
@@ -52,7 +58,8 @@ impl FileWindow {
         at: u64,
         at_least: usize,
     ) -> Result<Range<usize>> {
-        let left = usize::try_from(file.len().saturating_sub(at)).unwrap_or(usize::MAX);
+        let left =
+            usize::try_from(file.len().min(self.end).saturating_sub(at)).unwrap_or(usize::MAX);
         let found = self.load(file, at, at_least.min(left))?;
         Ok(found.map_or(0..0, |range| range.start..self.bytes.len()))
     }
