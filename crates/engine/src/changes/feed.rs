@@ -72,7 +72,9 @@ pub struct Changes {
     old: Option<OldValues>,
     /// Behind the last change that was taken.
     next_seq: SeqNo,
-    /// When a wait ended with changes.
+    /// Whether the last look at the log left some of it unread.
+    has_more: bool,
+    /// When a wait ended with all that there was.
     found_ns: Option<u64>,
 }
 
@@ -102,7 +104,8 @@ impl Changes {
         }
         let mut reader = FeedReader::new(from, &list.dropped, None);
         reader.fill(source.place(), &list, &|id| source.name(id))?;
-        let mut changes = Changes { source, reader, old, next_seq: from, found_ns: None };
+        let (next_seq, has_more) = (from, reader.next_seq() <= list.through);
+        let mut changes = Changes { source, reader, old, next_seq, has_more, found_ns: None };
         changes.look_ahead();
         Ok(changes)
     }
@@ -112,7 +115,7 @@ impl Changes {
         let list = source.list(0)?.unwrap_or_default();
         let next_seq = list.through + 1;
         let reader = FeedReader::new(next_seq, &list.dropped, Some(filter));
-        Ok(Changes { source, reader, old: None, next_seq, found_ns: None })
+        Ok(Changes { source, reader, old: None, next_seq, has_more: false, found_ns: None })
     }
 
     /// The sequence number with which another consumer would go on behind the changes that were
@@ -133,6 +136,7 @@ impl Changes {
         if let Some(list) = self.source.list(self.reader.next_seq())? {
             let source = &self.source;
             self.reader.fill(source.place(), &list, &|id| source.name(id))?;
+            self.has_more = self.reader.next_seq() <= list.through;
         }
         self.look_ahead();
         self.take()
@@ -169,7 +173,7 @@ impl Changes {
         env.clock.sleep_ns(next_ns.min(until_ns).saturating_sub(now_ns));
         loop {
             if let Some(change) = self.look(&waker)? {
-                self.found_ns = Some(env.clock.monotonic_ns());
+                self.found_ns = (!self.has_more).then(|| env.clock.monotonic_ns());
                 return Ok(Some(change));
             }
             let left_ns = until_ns.saturating_sub(env.clock.monotonic_ns());

@@ -105,4 +105,10 @@ fn a_consumer_that_waits_reads_the_log_once_in_a_millisecond() {
     db.put("e", "5").unwrap();
     handles.clock.sleep_ns(2_000_000);
     assert_eq!(took_us(5000), (5, 3100), "a rest has passed");
+    for _ in 0..8 {
+        db.put("large", vec![1; 100 << 10]).unwrap();
+    }
+    for seq in 6..14 {
+        assert_eq!(took_us(5000), (seq, 4100), "one that is behind reads on at once");
+    }
 }
