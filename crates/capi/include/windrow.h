@@ -425,7 +425,9 @@ bool windrow_multi_get(const windrow_keyspace *keyspace,
                        windrow_error **error);
 
 // The number of milliseconds until `key` expires; -1 if it never does, -2 if it is absent, -3 on an error.
-int64_t windrow_ttl_ms(const windrow_keyspace *keyspace, windrow_slice key, windrow_error **error);
+int64_t windrow_ttl_ms(const windrow_keyspace *keyspace,
+                       windrow_slice key,
+                       windrow_error **error);
 
 // Puts a value. `sync`: it is on the device when the call returns; else it has reached the kernel.
 bool windrow_put(const windrow_keyspace *keyspace,
@@ -661,7 +663,8 @@ bool windrow_verify(const windrow_db *db,
                     windrow_error **error);
 
 // Turns writing on again after a failure, once its cause is gone: for one, when there is room again.
-bool windrow_resume(const windrow_db *db, windrow_error **error);
+bool windrow_resume(const windrow_db *db,
+                    windrow_error **error);
 
 // True if writing is on; else `error` becomes the error that turned it off.
 bool windrow_is_writable(const windrow_db *db, windrow_error **error);
