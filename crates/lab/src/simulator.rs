@@ -194,7 +194,7 @@ impl Simulator {
             self.policy.wants_sample(&self.version, &self.settings).then(|| sample_of(&memtable));
         let boundaries = self.policy.boundaries(&self.version, &self.settings, sample.as_ref());
         let current = boundaries.as_ref().unwrap_or(&self.version.boundaries);
-        let mut cutter = self.policy.flush_cutter(&self.settings, current);
+        let mut cutter = self.policy.flush_cutter(updates, current);
         let files = self.write(&memtable, &mut cutter);
         self.meter.flush(updates, memtable.len() as u64);
         let edit = Edit { boundaries, ..Edit::flush(&self.version, files, self.seq) };

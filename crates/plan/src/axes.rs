@@ -223,16 +223,16 @@ impl Policy {
         boundaries
     }
 
-    /// Decides where the files of a flush end, given the partitions' boundaries.
-    pub fn flush_cutter(&self, settings: &PlanSettings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
-        self.level0.flush_cutter(settings, boundaries)
+    /// Decides where the files of a flush of `bytes` end, given the partitions' boundaries.
+    pub fn flush_cutter(&self, bytes: u64, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
+        self.level0.flush_cutter(bytes, boundaries)
     }
 
     /// Decides where the files of an output into `output_level` end.
     pub fn cutter(&self, version: &Version, settings: &PlanSettings, output_level: u32) -> Cutter {
         if output_level == 0 {
             // As a flush would have been: partitions are merged down separately.
-            return self.flush_cutter(settings, &version.boundaries);
+            return self.flush_cutter(settings.memtable_bytes, &version.boundaries);
         }
         invariant!(I1, output_level < LEVELS_MAX, "an output into level {output_level}");
         let capacity = |level| self.capacity(version, settings, level);

@@ -392,16 +392,16 @@ impl Bench {
     /// Input: `key bytes` a line; answer: the files. Of an output into a level,
     /// or of a flush.
     fn cut(&self, args: &str, body: &str) -> String {
+        let sizes = |body: &str| -> u64 {
+            body.lines().map(|l| parse_bytes(l.split_once(' ').unwrap().1).unwrap()).sum()
+        };
         let mut cutter = match args.strip_prefix('L') {
             Some(level) => {
                 self.policy.cutter(&self.version, &self.settings, level.parse().unwrap())
             }
-            None => self.policy.flush_cutter(&self.settings, &self.version.boundaries),
+            None => self.policy.flush_cutter(sizes(body), &self.version.boundaries),
         };
         let mut out = String::new();
-        let sizes = |body: &str| -> u64 {
-            body.lines().map(|l| parse_bytes(l.split_once(' ').unwrap().1).unwrap()).sum()
-        };
         let (mut bytes, mut left) = (0, sizes(body));
         for line in body.lines() {
             let (key, size) = line.split_once(' ').unwrap();

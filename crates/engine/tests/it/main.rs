@@ -33,6 +33,7 @@ mod shifts;
 mod simulated_database;
 mod slow_followers;
 mod small_devices;
+mod small_flushes;
 mod syncs;
 mod unregistered_operators;
 mod watching;

@@ -126,14 +126,10 @@ impl Level0 {
         }
     }
 
-    /// Decides where the files of a flush end, given the partitions' boundaries.
-    pub(crate) fn flush_cutter(
-        &self,
-        settings: &PlanSettings,
-        boundaries: &Arc<[Vec<u8>]>,
-    ) -> Cutter {
+    /// Decides where the files of a flush of `bytes` end, given the partitions' boundaries.
+    pub(crate) fn flush_cutter(&self, bytes: u64, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
         match self {
-            Level0::Partitioned(partitioned) => partitioned.flush_cutter(settings, boundaries),
+            Level0::Partitioned(partitioned) => partitioned.flush_cutter(bytes, boundaries),
             Level0::Tiered(_) | Level0::Fifo(_) => Cutter::at(Arc::new([])),
         }
     }

@@ -49,7 +49,7 @@ const JOB_FILES_MIN: u64 = 8;
 const DEPTH_OF_K: f64 = 2.0;
 /// No flush counts as less than this part of a memtable.
 const FLUSH_PART_MIN: u64 = 16;
-/// A flush is not cut after less than this part of a partition's share of a memtable.
+/// A flush is not cut after less than this part of a partition's share of it.
 const PIECE_PART_MIN: u64 = 64;
 
 /// Level 0 in partitions of the key space.
@@ -236,10 +236,12 @@ impl Partitioned {
         boundaries
     }
 
-    /// A flush is cut at each partition's boundary, so that partitions share no file. A
-    /// piece too small to be worth a file stays with the next partition's.
-    pub fn flush_cutter(&self, settings: &PlanSettings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
-        let share = settings.memtable_bytes / (boundaries.len() as u64 + 1);
+    /// A flush of `bytes` is cut at each partition's boundary, so that partitions share no file. A
+    /// piece too small to be worth a file stays with the next partition's. How small that is depends
+    /// on the flush: one that was asked for early, for a backup say, is cut like any other. Its few
+    /// files would else tie all partitions together, until a job has rewritten all of level 1.
+    pub fn flush_cutter(&self, bytes: u64, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
+        let share = bytes / (boundaries.len() as u64 + 1);
         Cutter::at(boundaries.clone()).least(share / PIECE_PART_MIN)
     }
 }

@@ -152,7 +152,7 @@ impl Sim {
         });
         let chosen = self.policy.boundaries(&self.version, &self.settings, sample.as_ref());
         let boundaries = chosen.clone().unwrap_or_else(|| self.version.boundaries.clone());
-        let cutter = self.policy.flush_cutter(&self.settings, &boundaries);
+        let cutter = self.policy.flush_cutter(self.settings.memtable_bytes, &boundaries);
         let cuts = match cut {
             // As a policy that does not exist yet would.
             Some(cut) => vec![cut],
