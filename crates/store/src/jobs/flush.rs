@@ -298,12 +298,7 @@ impl JobContext {
         let current = boundaries.as_ref().unwrap_or(&version.boundaries);
         let held = self.host.snapshots.held();
         let tombstones = memtable.tombstones_under(&held.seqs);
-        // One that was replayed from a log has none reserved.
-        let bytes = match memtable.reserved_bytes() {
-            0 => memtable.allocated_bytes(),
-            bytes => bytes,
-        };
-        let bytes = (bytes as u64).min(tree.sizes.load().memtable_bytes);
+        let bytes = (memtable.allocated_bytes() as u64).min(tree.sizes.load().memtable_bytes);
         let spec = OutputSpec {
             level: 0,
             cutter: policy.flush_cutter(bytes, current),
