@@ -239,12 +239,12 @@ impl Database {
         if tree.is_dropped() {
             return Err(dropped(&tree.name));
         }
-        let (held, seq) = self.pipeline.queue().hold_feed();
+        // With the catalog locked: the feed of changes hands out no later write before the drop.
+        let seq = self.pipeline.queue().lock().last_seq();
         let order = Some((tree.record.comparator.clone(), tree.record.merge_operator.clone()));
         let dropped = DroppedKeyspace { id: tree.id, seq, name: tree.name.clone(), order };
         let fields = std::iter::once(Field::KeyspaceDrop(tree.id)).chain(dropped.fields());
         self.append(&mut catalog, fields.collect())?;
-        drop(held);
         // The feed of changes and the next open know of the drop from here on, so that no failure
         // stops it: one is reported when it is done.
         let shortened = self.shorten_manifest(&mut catalog);

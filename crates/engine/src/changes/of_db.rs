@@ -59,8 +59,9 @@ impl Source for OfDb {
     fn list(&mut self, next_seq: SeqNo) -> Result<Option<LogList>> {
         let database = &self.database;
         database.write_state.check_read()?;
-        // The end first: all up to it is then in the logs, and every drop before it in the list.
-        let through = database.pipeline.queue().feed_through();
+        // The end first: all up to it is then in the logs, and every drop before it in the list, since
+        // a drop takes its number and is recorded under one lock of the catalog.
+        let through = database.pipeline.queue().visible();
         let drops = database.catalog.retained().drops();
         if through < next_seq && drops == self.drops {
             return Ok(None);

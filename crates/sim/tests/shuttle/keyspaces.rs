@@ -4,6 +4,7 @@
 use crate::machine::{DIR, Machine, WRITERS, draw, ledger, observe, spaces};
 use crate::runner::check;
 use shuttle::thread;
+use windrow::changes::Operation;
 use windrow::{Db, Result, WriteSync};
 
 /// Batches that each writer writes.
@@ -86,5 +87,40 @@ fn a_copy_next_to_a_keyspace_that_is_made_or_dropped() {
             let space = copy.keyspace(&name).expect("keyspace");
             assert!(space.get("key").expect("get").is_some(), "{name} has lost what was written");
         }
+    });
+}
+
+#[test]
+fn a_write_is_in_the_feed_while_a_keyspace_is_dropped() {
+    check("a_write_is_in_the_feed_while_a_keyspace_is_dropped", || {
+        let machine = Machine::new().with_setting("changes_bytes", "1MiB");
+        let (db, _jobs) = machine.open(DIR);
+        let [_, other] = spaces(&db);
+        let mut changes = db.changes(1, Default::default()).expect("the feed");
+        let dropper = {
+            let db = db.clone();
+            thread::spawn(move || db.drop_keyspace("other"))
+        };
+        let mut drops = 0;
+        let mut read_on = || {
+            let mut seq = 0;
+            while let Some(change) = changes.try_next().expect("a change") {
+                let is_drop = |op: &Operation| matches!(op, Operation::KeyspaceDropped { .. });
+                let to_other =
+                    |op: &Operation| matches!(op, Operation::Put { key, .. } if **key == *b"other");
+                assert!(drops == 0 || !change.operations.iter().any(to_other), "{change:?}");
+                drops += change.operations.iter().filter(|&op| is_drop(op)).count();
+                seq = change.seq;
+            }
+            (seq, drops)
+        };
+        for _ in 0..BATCHES {
+            let _ = other.put("other", "value");
+            db.put("key", "value").expect("put");
+            let (seq, _) = read_on();
+            assert_eq!(seq, db.snapshot().seq(), "a write was acknowledged and is not in the feed");
+        }
+        dropper.join().expect("the dropper").expect("the drop");
+        assert_eq!(read_on().1, 1, "drops in the feed");
     });
 }

@@ -164,19 +164,8 @@ pub struct Queue {
     publication: Mutex<Publication>,
     published: Condvar,
     visible: AtomicU64,
-    /// The sequence number that the feed of changes does not pass while a keyspace is dropped.
-    feed_held: AtomicU64,
     /// The number of the next reader of the log.
     next_listener: AtomicU64,
-}
-
-/// Holds the feed of changes at a sequence number until it is dropped.
-pub struct HeldFeed<'a>(&'a Queue);
-
-impl Drop for HeldFeed<'_> {
-    fn drop(&mut self) {
-        self.0.feed_held.store(SeqNo::MAX, Ordering::Release);
-    }
 }
 
 impl Queue {
@@ -205,7 +194,6 @@ impl Queue {
             publication: Mutex::new(lock_ranks::PUBLICATION, Publication::default()),
             published: Condvar::new(),
             visible: AtomicU64::new(last_seq),
-            feed_held: AtomicU64::new(SeqNo::MAX),
             next_listener: AtomicU64::new(0),
         }
     }
@@ -442,22 +430,6 @@ impl Queue {
     /// Has a reader of the log not woken any more.
     pub fn unlisten(&self, listener: u64) {
         self.publication.lock().listeners.retain(|(number, _)| *number != listener);
-    }
-
-    /// The last sequence number that the feed of changes may hand out.
-    pub fn feed_through(&self) -> SeqNo {
-        // In this order: a later number is published only after the feed was held.
-        let visible = self.visible();
-        visible.min(self.feed_held.load(Ordering::Acquire))
-    }
-
-    /// Holds the feed of changes at the last sequence number given out, which it returns: a keyspace
-    /// is dropped behind it, and no later write may be handed out before the drop.
-    pub fn hold_feed(&self) -> (HeldFeed<'_>, SeqNo) {
-        let state = self.state.lock();
-        let seq = state.last_seq();
-        self.feed_held.store(seq, Ordering::Release);
-        (HeldFeed(self), seq)
     }
 
     /// Wakes the readers of the log: more of it is durable, a keyspace was dropped, or the database
