@@ -128,14 +128,19 @@ pub(super) fn strace() -> Option<PathBuf> {
 /// Begins the history of a seed's directory.
 fn begin_history(seed: u64, dir: PathBuf, ledgers: &Path) -> History {
     let mut rng = Rng::new(seed);
-    let shape = Shape {
+    let shape = shape(&mut rng);
+    History::new(rng, shape, dir, ledgers)
+}
+
+/// Draws the sizes of the batches.
+pub(super) fn shape(rng: &mut Rng) -> Shape {
+    Shape {
         seed: rng.next_u64(),
         writers: 1 + rng.below(5) as u32,
         slots: 20 + rng.below(150),
         synced_percent: [0, 5, 50][rng.below(3) as usize],
         deleted_percent: 5 + rng.below(40),
-    };
-    History::new(rng, shape, dir, ledgers)
+    }
 }
 
 impl Killed<'_> {

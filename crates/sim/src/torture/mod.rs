@@ -15,6 +15,7 @@
 )]
 
 pub mod backups;
+mod changes;
 pub mod child;
 pub mod cut;
 pub mod failing_reads;
@@ -30,6 +31,7 @@ mod memory;
 pub mod partial;
 pub mod partial_load;
 mod plan;
+mod program;
 pub mod setup;
 pub mod small;
 pub mod starve;
@@ -89,6 +91,8 @@ enum Command {
     Together(together::Plan),
     /// Kills the program `windrow` while it backs up, restores and prunes, next to a writer.
     Backups(backups::Plan),
+    /// Kills the pipe `windrow changes --follow | windrow apply` at either end, and the writer.
+    Changes(changes::Plan),
     /// Backups under full writes, each compared with the commits up to its sequence number.
     Moments(backups::moments::Plan),
     #[command(hide = true)]
@@ -129,6 +133,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Follow(plan) => ("follow", Box::new(move || follow::run(&plan))),
         Command::Together(plan) => ("together", Box::new(move || together::run(&plan))),
         Command::Backups(plan) => ("backups", Box::new(move || backups::run(&plan))),
+        Command::Changes(plan) => ("changes", Box::new(move || changes::run(&plan))),
         Command::Moments(plan) => ("moments", Box::new(move || backups::moments::run(&plan))),
     };
     stop::install();

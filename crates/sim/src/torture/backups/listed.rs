@@ -9,14 +9,14 @@
 use super::super::history::DYING_MOST;
 use super::super::judge::{Survives, Told, judge};
 use super::super::ledger::{Ack, Ledger};
-use super::super::setup::Setup;
+use super::super::setup::small_options;
 use super::super::workload::Expected;
 use super::command::Command;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use windrow::backup::{BackupDirectory, backup_numbers, read_backup, restore_backup};
-use windrow::{Db, ErrorKind, Options};
+use windrow::{Db, ErrorKind};
 
 /// The batches that a backup must have, acknowledged before the program began, and those that it may have.
 pub(super) struct Acknowledged<'a> {
@@ -161,14 +161,6 @@ pub(super) fn judge_copy(
     let db = Db::open_with(dir, options).map_err(|e| format!("open what was restored: {e}"))?;
     judge(&db, expected, told, Survives::Everything)?;
     db.close().map_err(|error| format!("close: {error}"))
-}
-
-/// Returns the options of an open that makes no database and needs little memory.
-pub(super) fn small_options() -> Result<Options, String> {
-    let setup = Setup { settings: vec!["memory_bytes=8MiB".into(), "memtable_bytes=64KiB".into()] };
-    let mut options = setup.options()?;
-    options.create_if_missing = false;
-    Ok(options)
 }
 
 /// Returns the number of files in a directory; none if it is not there.

@@ -13,20 +13,19 @@
 mod command;
 mod listed;
 pub mod moments;
-mod program;
 
 use super::history::open_patiently;
 use super::judge::{Survives, Told, judge};
 use super::ledger::Ledger;
 use super::plan::{Failure, Outcome, scratch};
-use super::setup::Setup;
+use super::program::{Death, End, Program};
+use super::setup::{Setup, small_options};
 use super::stop;
 use super::worker::{Task, write_during};
 use super::workload::{Expected, Shape};
 use clap::Args;
 use command::{Command, NAMES};
-use listed::{Acknowledged, Listed, files, judge_copy, patiently, small_options};
-use program::{Death, End, Program};
+use listed::{Acknowledged, Listed, files, judge_copy, patiently};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use windrow::backup::BackupDirectory;

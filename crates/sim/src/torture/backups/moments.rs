@@ -11,11 +11,11 @@
 use super::super::judge::{Survives, Told, judge};
 use super::super::ledger::Ledger;
 use super::super::plan::{Failure, Outcome, scratch};
-use super::super::setup::Setup;
+use super::super::setup::{Setup, small_options};
 use super::super::stop;
 use super::super::worker::{Task, write_during};
 use super::super::workload::{Expected, KEYSPACES, Shape, key};
-use super::listed::small_options;
+
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
