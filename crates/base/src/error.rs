@@ -71,7 +71,7 @@ impl ErrorKind {
     }
 }
 
-type Source = Arc<dyn core::error::Error + Send + Sync + 'static>;
+type ErrorSource = Arc<dyn core::error::Error + Send + Sync + 'static>;
 
 #[derive(Clone)]
 struct ErrorInner {
@@ -79,7 +79,7 @@ struct ErrorInner {
     message: Cow<'static, str>,
     file: Option<String>,
     offset: Option<u64>,
-    source: Option<Source>,
+    source: Option<ErrorSource>,
 }
 
 /// Any failure of Windrow. One pointer wide, cheap to return, clonable.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo};
 use windrow_env::Env;
-use windrow_env::fs::{ReadOptions, WriteFile, WriteOptions, is_taken};
+use windrow_env::fs::{ReadFileOptions, WriteFile, WriteOptions, is_taken};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::current::Current;
 use windrow_format::names;
@@ -352,7 +352,7 @@ impl Copy {
 
     /// Copies a table, and waits until it is on the device.
     fn copy_table(&mut self, source: &CopySource<'_>, name: String, table: &File) -> Result<()> {
-        let file = self.env.fs.open(&source.dir.join(&name), ReadOptions::default())?;
+        let file = self.env.fs.open(&source.dir.join(&name), ReadFileOptions::default())?;
         let mut pieces = PieceReader::new(file, table.uid, table.bytes)?;
         let mut copy = self.create(name)?;
         while pieces.next_bytes(COPY_BYTES) > 0 {

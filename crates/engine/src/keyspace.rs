@@ -74,7 +74,7 @@ impl Drop for Keyspace {
 }
 
 /// The values that a read at one moment needs.
-struct Moment {
+struct ReadMoment {
     view: Arc<ReadView>,
     seq: SeqNo,
     now_ms: u64,
@@ -311,7 +311,7 @@ impl Keyspace {
         if let Err(error) = self.check_at(snapshot) {
             return keys.iter().map(|_| Err(error.clone())).collect();
         }
-        let Moment { view, seq, now_ms } = self.moment(snapshot);
+        let ReadMoment { view, seq, now_ms } = self.moment(snapshot);
         let values = read::multi_get::multi_get(&self.tree.reads, &view, keys, seq, || now_ms);
         values.iter().filter_map(|value| value.as_ref().err()).for_each(|error| self.note(error));
         values
@@ -334,18 +334,18 @@ impl Keyspace {
         }
     }
 
-    fn moment(&self, snapshot: Option<&Snapshot>) -> Moment {
+    fn moment(&self, snapshot: Option<&Snapshot>) -> ReadMoment {
         match snapshot {
             Some(snapshot) => {
                 let view = self.tree.pin();
-                Moment { view, seq: snapshot.inner.seq, now_ms: snapshot.inner.now_ms }
+                ReadMoment { view, seq: snapshot.inner.seq, now_ms: snapshot.inner.now_ms }
             }
             None => {
                 let (view, seq) = self
                     .database
                     .pipeline
                     .at(|| self.tree.pin(), |view, visible| view.seq_at(visible));
-                Moment { view, seq, now_ms: self.database.now_ms() }
+                ReadMoment { view, seq, now_ms: self.database.now_ms() }
             }
         }
     }
@@ -442,7 +442,7 @@ impl Keyspace {
         {
             options.snapshot = Some(Snapshot::take(&self.database));
         }
-        let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
+        let ReadMoment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         let latest = self.latest(&options);
         let iter = Iter::new(self.tree.reads.clone(), view, seq, now_ms, scan, latest);
         iter.failing(self.check_at(options.snapshot.as_ref()).err())
@@ -462,7 +462,7 @@ impl Keyspace {
 
     /// A cursor, at no entry yet.
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
-        let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
+        let ReadMoment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         let scan = self.scan_options(&options, None);
         let mut scan = Scan::new(self.tree.reads.clone(), view, seq, now_ms, scan);
         scan.fail_with(self.check_at(options.snapshot.as_ref()).err());
@@ -763,7 +763,7 @@ struct LatestOf {
 impl Latest for LatestOf {
     fn latest(&self) -> Result<(Arc<ReadView>, SeqNo, u64)> {
         self.keyspace.check_at(self.snapshot.as_ref())?;
-        let Moment { view, seq, now_ms } = self.keyspace.moment(self.snapshot.as_ref());
+        let ReadMoment { view, seq, now_ms } = self.keyspace.moment(self.snapshot.as_ref());
         Ok((view, seq, now_ms))
     }
 

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use windrow_base::Result;
-use windrow_env::fs::{ReadOptions, ReadRequest, WriteOptions};
+use windrow_env::fs::{ReadFileOptions, ReadRequest, WriteOptions};
 use windrow_env::{Clock, FileSystem, OsClock, OsFs, OsRandom, Random, checksum};
 
 const RECORD_BYTES: u64 = 116;
@@ -123,7 +123,7 @@ fn reads(fs: &OsFs, dir: &Path) -> Result<()> {
         file.finish()
     })?;
     println!("direct write: {:.0} MB/s", FILE_BYTES as f64 / write_ns * 1e3);
-    let file = fs.open(&path, ReadOptions { direct: true })?;
+    let file = fs.open(&path, ReadFileOptions { direct: true })?;
     // Not a multiple of the alignment, like the offsets of blocks in tables.
     let place = || OsRandom.next_u64() % (FILE_BYTES - 2 * BLOCK_BYTES as u64);
     for batch in [1, 2, 4, 8, 16, 64] {

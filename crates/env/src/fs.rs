@@ -60,7 +60,7 @@ pub struct WriteOptions {
 
 /// How a file is opened for reading.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReadOptions {
+pub struct ReadFileOptions {
     /// Bypass the page cache (falls back to buffered where the file system refuses).
     pub direct: bool,
 }
@@ -154,7 +154,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Io` (its source's kind says whether the file was absent).
-    fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>>;
+    fn open(&self, path: &Path, options: ReadFileOptions) -> Result<Arc<dyn ReadFile>>;
 
     /// Reads a whole file. For small files only (CURRENT, tests).
     ///

@@ -75,8 +75,8 @@ pub(crate) struct Meter {
     /// Keys read and written since the last flush.
     work: u64,
     works: Vec<u64>,
-    chain: Option<Chain>,
-    chains: Vec<Chain>,
+    chain: Option<ChainKeys>,
+    chains: Vec<ChainKeys>,
     probes: u64,
     probed: u64,
     probes_max: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Meter {
 
 /// Keys read and written.
 #[derive(Clone, Copy, Debug, Default)]
-struct Chain {
+struct ChainKeys {
     total: u64,
     largest_job: u64,
 }
@@ -129,7 +129,7 @@ impl Meter {
         };
         if from_level0 {
             self.end_chain();
-            self.chain = Some(Chain::default());
+            self.chain = Some(ChainKeys::default());
         }
     }
 

@@ -24,6 +24,6 @@ pub mod strip;
 pub mod workload;
 
 pub use figures::Figures;
-pub use setup::{Order, Setup, Sizes};
+pub use setup::{Order, Setup, TreeSizes};
 pub use simulator::simulate;
 pub use workload::Workload;

@@ -5,7 +5,7 @@
 use crate::drawing::{self, Drawing, Frame, TEXT, fill, key};
 use crate::setup::Setup;
 use crate::simulator::Simulator;
-use crate::workload::{Keys, Workload};
+use crate::workload::{KeyStream, Workload};
 use std::fmt::Write as _;
 use windrow_base::Result;
 use windrow_plan::filter_memory::curve::BUILT;
@@ -156,7 +156,7 @@ fn load(file: &File, asked: f64) -> Load {
 /// flushes that leaves most in level 0.
 fn fullest(setup: &Setup) -> Result<Version> {
     let memtable = setup.settings().memtable_bytes;
-    let mut keys = Keys::new(setup.workload, setup.keys, setup.seed);
+    let mut keys = KeyStream::new(setup.workload, setup.keys, setup.seed);
     let mut simulator = Simulator::new(setup);
     simulator.update(&mut keys, 3 * u64::from(setup.keys))?;
     let level0 =

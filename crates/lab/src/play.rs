@@ -4,13 +4,13 @@
 
 use crate::setup::Setup;
 use crate::simulator::Simulator;
-use crate::workload::Keys;
+use crate::workload::KeyStream;
 use windrow_base::{Error, Result};
 use windrow_plan::tree::Version;
 
 /// A flush, or a decision that was run.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PlayedStep {
     /// The number of the flush that it is, or that it follows.
     pub flush: usize,
     /// The decision, with its reason.
@@ -24,12 +24,12 @@ pub struct Step {
 ///
 /// # Errors
 /// As [`crate::simulate`].
-pub fn play(setup: &Setup, flushes: usize) -> Result<Vec<Step>> {
+pub fn play(setup: &Setup, flushes: usize) -> Result<Vec<PlayedStep>> {
     let memtable = setup.settings().memtable_bytes;
     if setup.keys == 0 || memtable == 0 {
         return Err(Error::invalid("there must be keys, and a memtable that takes some"));
     }
-    let mut keys = Keys::new(setup.workload, setup.keys, setup.seed);
+    let mut keys = KeyStream::new(setup.workload, setup.keys, setup.seed);
     let mut simulator = Simulator::new(setup);
     simulator.update(&mut keys, setup.keys.into())?;
     let mut steps = Vec::new();
@@ -37,7 +37,7 @@ pub fn play(setup: &Setup, flushes: usize) -> Result<Vec<Step>> {
         simulator.film = Some(Vec::new());
         simulator.update(&mut keys, memtable)?;
         let film = simulator.film.take().unwrap_or_default();
-        steps.extend(film.into_iter().map(|(text, tree)| Step { flush, text, tree }));
+        steps.extend(film.into_iter().map(|(text, tree)| PlayedStep { flush, text, tree }));
     }
     Ok(steps)
 }

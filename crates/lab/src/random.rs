@@ -7,9 +7,9 @@
 
 /// A generator; the number is its state, and any number is as good a seed.
 #[derive(Clone, Debug)]
-pub struct Random(pub u64);
+pub struct SplitMix(pub u64);
 
-impl Random {
+impl SplitMix {
     /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

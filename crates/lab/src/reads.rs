@@ -10,7 +10,7 @@ use crate::figures::{Figures, Meter};
 use crate::report::{fixed, markdown};
 use crate::setup::Setup;
 use crate::simulator::Simulator;
-use crate::workload::Keys;
+use crate::workload::KeyStream;
 use windrow_base::Result;
 use windrow_plan::tree::Part;
 
@@ -103,8 +103,8 @@ pub fn shift(setup: &Setup, stretches: &[Stretch]) -> Result<Vec<Figures>> {
     Ok(all)
 }
 
-fn keys_of(setup: &Setup) -> Keys {
-    Keys::new(setup.workload, setup.keys, setup.seed)
+fn keys_of(setup: &Setup) -> KeyStream {
+    KeyStream::new(setup.workload, setup.keys, setup.seed)
 }
 
 /// Prints trees that are only read, by name, as Markdown.

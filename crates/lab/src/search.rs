@@ -114,13 +114,13 @@ pub fn row(workload: Workload, memtables: u32, plan: Plan) -> Result<SearchRow> 
         let setup = fit::setup(policy, workload, memtables, plan.unit_keys)?;
         simulate(&Setup { seed: plan.seed, ..setup })
     };
-    let mut search = Search { preset: of(PRESET)?, of, seen: BTreeMap::new() };
+    let mut search = PointSearch { preset: of(PRESET)?, of, seen: BTreeMap::new() };
     if plan.all {
         search.everywhere()?;
     } else {
         STARTS.into_iter().try_for_each(|start| search.from(start))?;
     }
-    let Search { preset, seen, .. } = search;
+    let PointSearch { preset, seen, .. } = search;
     let simulated = seen.len();
     let allowed = seen.into_iter().filter(|(_, figures)| is_allowed(&preset, figures));
     let writes = |(_, figures): &(Point, Figures)| figures.write_amplification;
@@ -134,13 +134,13 @@ fn is_allowed(preset: &Figures, figures: &Figures) -> bool {
         && figures.space_mean <= preset.space_mean * SAME
 }
 
-struct Search<F> {
+struct PointSearch<F> {
     preset: Figures,
     of: F,
     seen: BTreeMap<Point, Figures>,
 }
 
-impl<F: Fn(&str) -> Result<Figures>> Search<F> {
+impl<F: Fn(&str) -> Result<Figures>> PointSearch<F> {
     /// Returns the cost of a policy: the bytes that it writes, and more where it is not allowed.
     fn cost(&mut self, point: Point) -> Result<f64> {
         if !self.seen.contains_key(&point) {
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn every_policy_of_the_grid_is_one() {
         let count: usize = AXES.iter().product();
-        let mut search = Search {
+        let mut search = PointSearch {
             preset: Figures::default(),
             of: |policy: &str| Setup::parse(policy).map(|_| Figures::default()),
             seen: BTreeMap::new(),
@@ -249,7 +249,7 @@ mod tests {
             })
         };
         let preset = Figures { probes_mean: 3.0, space_mean: 1.0, ..Figures::default() };
-        let mut search = Search { preset: preset.clone(), of, seen: BTreeMap::new() };
+        let mut search = PointSearch { preset: preset.clone(), of, seen: BTreeMap::new() };
         search.from(STARTS[1]).unwrap();
         let allowed = search.seen.iter().filter(|(_, figures)| is_allowed(&preset, figures));
         let least = allowed.map(|(_, figures)| figures.write_amplification);

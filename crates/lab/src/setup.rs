@@ -12,7 +12,7 @@ use windrow_plan::{PlanSettings, Policy};
 
 /// Sizes of a tree, in units.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sizes {
+pub struct TreeSizes {
     /// Updates that fill a memtable.
     pub memtable: f64,
     /// Where output files are cut.
@@ -24,18 +24,18 @@ pub struct Sizes {
     pub overlap: u32,
 }
 
-impl Sizes {
+impl TreeSizes {
     /// Returns the sizes that the table of `evidence.rs` has for a policy of this level 0: a
     /// memtable of 64 MB and a level 1 of 256 MB, or those of vLSM (8 and 64 MB) where level 0 is a
     /// queue. Files of 8 MB.
-    pub fn of(policy: &Policy) -> Sizes {
+    pub fn of(policy: &Policy) -> TreeSizes {
         let overlap = PlanSettings::default().overlap_files_max;
         match policy.level0 {
-            Level0::Fifo(_) => Sizes { memtable: 1.0, file: 1.0, base: 8.0, overlap },
+            Level0::Fifo(_) => TreeSizes { memtable: 1.0, file: 1.0, base: 8.0, overlap },
             Level0::Tiered(_) | Level0::Partitioned(_) => {
                 // From the last level up, as the policy itself has it: seventeen memtables at most.
                 let base = if policy.shape.is_from_last() { 136.0 } else { 32.0 };
-                Sizes { memtable: 8.0, file: 1.0, base, overlap }
+                TreeSizes { memtable: 8.0, file: 1.0, base, overlap }
             }
         }
     }
@@ -59,7 +59,7 @@ pub struct Setup {
     /// The policy.
     pub policy: Policy,
     /// Sizes of its tree.
-    pub sizes: Sizes,
+    pub sizes: TreeSizes,
     /// Distinct keys.
     pub keys: u32,
     /// Keys in a unit.
@@ -88,7 +88,7 @@ impl Setup {
     /// The design's data under a policy, at its sizes.
     pub fn new(policy: Policy) -> Setup {
         Setup {
-            sizes: Sizes::of(&policy),
+            sizes: TreeSizes::of(&policy),
             policy,
             keys: DATA_UNITS * UNIT_KEYS,
             unit_keys: UNIT_KEYS,
@@ -156,7 +156,7 @@ mod tests {
     fn sizes_may_be_given_with_the_words_of_a_policy() {
         let setup = Setup::parse("leveled memtable=8 level0=tiered(k=2) base=16").unwrap();
         assert_eq!(setup.policy, Policy::parse("leveled level0=tiered(k=2)").unwrap());
-        assert_eq!(setup.sizes, Sizes { memtable: 8.0, file: 1.0, base: 16.0, overlap: 10 });
+        assert_eq!(setup.sizes, TreeSizes { memtable: 8.0, file: 1.0, base: 16.0, overlap: 10 });
         assert_eq!(Setup::parse("leveled overlap=40").unwrap().sizes.overlap, 40);
         assert_eq!(Setup::parse("file=8").unwrap().policy, Policy::leveled());
         assert!(Setup::parse("leveled file=0").is_err());

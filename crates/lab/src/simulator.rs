@@ -6,9 +6,9 @@
 //! cost.) Never does: decide.
 
 use crate::figures::{Figures, Meter};
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::setup::{Order, Setup};
-use crate::workload::Keys;
+use crate::workload::KeyStream;
 use std::collections::HashMap;
 use std::sync::Arc;
 use windrow_base::key::SEQ_MAX;
@@ -38,7 +38,7 @@ pub fn simulate(setup: &Setup) -> Result<Figures> {
     if setup.keys == 0 || updates(setup.rounds) < settings.memtable_bytes {
         return Err(Error::invalid("there must be keys, and updates that fill a memtable"));
     }
-    let mut keys = Keys::new(setup.workload, setup.keys, setup.seed);
+    let mut keys = KeyStream::new(setup.workload, setup.keys, setup.seed);
     let mut simulator = Simulator::new(setup);
     simulator.update(&mut keys, updates(1.0 + setup.warm_rounds))?;
     simulator.meter = Meter::default();
@@ -57,7 +57,7 @@ pub(crate) struct Simulator {
     keys: u32,
     /// For the keys that are looked up; apart from the workload's, so that
     /// both policies of a comparison see the same updates.
-    random: Random,
+    random: SplitMix,
     /// Jobs run one at a time: nothing is ever busy when a policy is asked.
     idle: Busy,
     pub(crate) meter: Meter,
@@ -106,7 +106,7 @@ impl Simulator {
             next_file: 1,
             seq: 0,
             keys: setup.keys,
-            random: Random(0),
+            random: SplitMix(0),
             idle: Busy::new(),
             meter: Meter::default(),
             merged: Vec::new(),
@@ -123,7 +123,7 @@ impl Simulator {
     }
 
     /// Updates this number of keys, and lets the policy run its jobs after each flush.
-    pub(crate) fn update(&mut self, keys: &mut Keys, count: u64) -> Result<()> {
+    pub(crate) fn update(&mut self, keys: &mut KeyStream, count: u64) -> Result<()> {
         for _ in 0..count.div_ceil(self.settings.memtable_bytes) {
             self.flush(keys)?;
             self.settle()?;
@@ -184,7 +184,7 @@ impl Simulator {
 
     /// Fills a memtable and writes it to level 0. A key that was written twice
     /// is there once: nobody reads the older entry.
-    fn flush(&mut self, keys: &mut Keys) -> Result<()> {
+    fn flush(&mut self, keys: &mut KeyStream) -> Result<()> {
         let updates = self.settings.memtable_bytes;
         let mut memtable: Vec<u32> = keys.take(updates as usize).collect();
         memtable.sort_unstable();

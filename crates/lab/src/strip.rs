@@ -5,7 +5,7 @@
 //! tree (`drawing.rs` does).
 
 use crate::drawing::{self, Drawing, Frame, TEXT, fill, key};
-use crate::play::{Step, play};
+use crate::play::{PlayedStep, play};
 use crate::setup::Setup;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -146,7 +146,7 @@ impl Strip {
     }
 
     /// Returns the steps of a policy that are shown, and the two trees before them.
-    fn column(&self, policy: &str) -> Result<Vec<Step>> {
+    fn column(&self, policy: &str) -> Result<Vec<PlayedStep>> {
         let parsed = Setup::parse(policy)?;
         let setup = Setup { keys: UNITS * UNIT_KEYS, unit_keys: UNIT_KEYS, ..parsed };
         let steps = play(&setup, FLUSHES)?;
@@ -156,12 +156,12 @@ impl Strip {
 }
 
 /// Returns where the stretch of steps begins that has most kinds of them.
-fn most_telling(steps: &[Step]) -> usize {
+fn most_telling(steps: &[PlayedStep]) -> usize {
     let stretches = steps.windows(STEPS + 2).enumerate();
-    let kinds = |stretch: &[Step]| {
+    let kinds = |stretch: &[PlayedStep]| {
         let mut kinds: Vec<String> = stretch[1..]
             .windows(2)
-            .map(|pair| Change::of(&pair[0].tree, &pair[1].tree).kind())
+            .map(|pair| TreeChange::of(&pair[0].tree, &pair[1].tree).kind())
             .collect();
         kinds.sort_unstable();
         kinds.dedup();
@@ -176,18 +176,18 @@ fn seats(tree: &Version) -> Vec<Seat> {
 }
 
 /// The change that a step made to a tree.
-struct Change {
+struct TreeChange {
     gone: Vec<Seat>,
     new: Vec<Seat>,
     written: u64,
 }
 
-impl Change {
-    fn of(before: &Version, after: &Version) -> Change {
+impl TreeChange {
+    fn of(before: &Version, after: &Version) -> TreeChange {
         let (old, now) = (seats(before), seats(after));
         let known = |number: u64| old.iter().any(|seat| seat.0 == number);
         let written = after.files().filter(|(_, _, file)| !known(file.number));
-        Change {
+        TreeChange {
             gone: old.iter().filter(|seat| !now.contains(seat)).copied().collect(),
             new: now.iter().filter(|seat| !old.contains(seat)).copied().collect(),
             written: written.map(|(_, _, file)| file.bytes).sum(),
@@ -252,13 +252,13 @@ struct Panel<'a> {
     strip: &'a Strip,
     earlier: &'a Version,
     before: &'a Version,
-    after: &'a Step,
+    after: &'a PlayedStep,
 }
 
 impl Panel<'_> {
     fn draw(&self, number: usize, frame: Frame) -> Drawing {
-        let change = Change::of(self.before, &self.after.tree);
-        let made = Change::of(self.earlier, self.before).new;
+        let change = TreeChange::of(self.before, &self.after.tree);
+        let made = TreeChange::of(self.earlier, self.before).new;
         let bits = if self.strip.shows_bits { bits(self.before) } else { BTreeMap::new() };
         let mut drawing = Drawing::new(UNITS * UNIT_KEYS, UNIT_KEYS, frame);
         drawing.small(frame.x, frame.top - 8.0, &format!("{number}. {}", change.words()));

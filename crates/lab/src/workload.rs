@@ -6,7 +6,7 @@
 //!
 //! Owns: the distributions. Never does: update a tree.
 
-use crate::random::Random;
+use crate::random::SplitMix;
 use windrow_base::{Error, Result};
 
 /// How updates choose their keys.
@@ -70,9 +70,9 @@ impl Workload {
 
 /// A stream of keys: every one once, then updates.
 #[derive(Clone, Debug)]
-pub struct Keys {
+pub struct KeyStream {
     workload: Workload,
-    random: Random,
+    random: SplitMix,
     /// Keys in the order in which they are first written; for zipf also the
     /// key of each rank.
     scattered: Vec<u32>,
@@ -81,15 +81,15 @@ pub struct Keys {
     drawn: u64,
 }
 
-impl Keys {
+impl KeyStream {
     /// The stream of `count` keys (at least 1).
-    pub fn new(workload: Workload, count: u32, seed: u64) -> Keys {
-        let mut random = Random(seed);
+    pub fn new(workload: Workload, count: u32, seed: u64) -> KeyStream {
+        let mut random = SplitMix(seed);
         let scattered = match workload {
             Workload::Sequential => (0..count).collect(),
             _ => random.permutation(count),
         };
-        Keys { workload, random, scattered, zipf: Zipf::new(count, ZIPF_EXPONENT), drawn: 0 }
+        KeyStream { workload, random, scattered, zipf: Zipf::new(count, ZIPF_EXPONENT), drawn: 0 }
     }
 
     fn draw(&mut self) -> u32 {
@@ -116,7 +116,7 @@ impl Keys {
 }
 
 /// Never ends.
-impl Iterator for Keys {
+impl Iterator for KeyStream {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
@@ -147,7 +147,7 @@ impl Zipf {
         Zipf { count, exponent, zeta, alpha: 1.0 / (1.0 - exponent), eta }
     }
 
-    fn draw(&self, random: &mut Random) -> u32 {
+    fn draw(&self, random: &mut SplitMix) -> u32 {
         let u = random.unit();
         let weight = u * self.zeta;
         if weight < 1.0 || self.count < 2.0 {
@@ -167,7 +167,7 @@ mod tests {
 
     fn counts(workload: Workload, keys: u32, draws: usize) -> Vec<u32> {
         let mut counts = vec![0; keys as usize];
-        for key in Keys::new(workload, keys, 7).skip(keys as usize).take(draws) {
+        for key in KeyStream::new(workload, keys, 7).skip(keys as usize).take(draws) {
             counts[key as usize] += 1;
         }
         counts
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn every_workload_first_writes_every_key_once() {
         for workload in Workload::ALL {
-            let mut first: Vec<u32> = Keys::new(workload, 1000, 3).take(1000).collect();
+            let mut first: Vec<u32> = KeyStream::new(workload, 1000, 3).take(1000).collect();
             first.sort_unstable();
             assert!(first.into_iter().eq(0..1000), "{workload:?}");
         }
@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_and_another_differs() {
-        let of = |seed| Keys::new(Workload::Zipf, 500, seed).skip(500).take(50).collect::<Vec<_>>();
+        let of =
+            |seed| KeyStream::new(Workload::Zipf, 500, seed).skip(500).take(50).collect::<Vec<_>>();
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::key::split_checked;
 use windrow_base::{Error, ErrorKind, FileUid, KeyOrder, Kind, Result, SeqNo};
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_env::{Env, FileSystem, OsFs, ReadFile};
 use windrow_format::batch::EXPIRY_BYTES;
 use windrow_format::block::BlockIter;
@@ -160,7 +160,7 @@ pub fn trees_of(
 pub fn table(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     let path = path.as_ref();
     let mut out = Out(out);
-    let file = OsFs::new().open(path, ReadOptions::default())?;
+    let file = OsFs::new().open(path, ReadFileOptions::default())?;
     check_begin(&*file, table::HEADER_MAGIC, "table")?;
     let uid = uid_of_table(&*file)?;
     let expect = Expect { file_bytes: file.len(), uid, order: KeyOrder::Bytewise };
@@ -285,7 +285,7 @@ fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<LogReader> 
         LogKind::Wal => "write-ahead log",
         LogKind::Manifest => "manifest",
     };
-    let file = OsFs::new().open(path, ReadOptions::default())?;
+    let file = OsFs::new().open(path, ReadFileOptions::default())?;
     check_begin(&*file, log::MAGIC, what)?;
     let reader = LogReader::open(file, kind, None)?;
     let header = reader.header();

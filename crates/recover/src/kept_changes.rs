@@ -27,7 +27,7 @@ use windrow_store::write::queue::QueueState;
 type Kept = BTreeMap<FileNumber, KeptLog>;
 
 /// The part of a log whose batches count.
-pub(crate) struct Part {
+pub(crate) struct KeptPart {
     number: FileNumber,
     log: WalState,
     first_seq: SeqNo,
@@ -56,7 +56,7 @@ pub(crate) fn of_open(
     }
     let parts = replayed.taken.iter().filter_map(|(&number, taken)| {
         let (first_seq, last_seq, end) = (taken.first_seq, taken.last_seq, taken.end);
-        Some(Part { number, log: *state.wals.get(&number)?, first_seq, last_seq, end })
+        Some(KeptPart { number, log: *state.wals.get(&number)?, first_seq, last_seq, end })
     });
     kept.extend(copies(host, parts.collect()));
     kept
@@ -86,11 +86,11 @@ fn is_there(host: &Host, listing: &Listing, number: FileNumber, bytes: u64) -> b
 }
 
 /// Returns the part of each log in use that was published, up to `last_seq`, oldest first.
-pub(crate) fn published_parts(queue: &QueueState, last_seq: SeqNo) -> Vec<Part> {
+pub(crate) fn published_parts(queue: &QueueState, last_seq: SeqNo) -> Vec<KeptPart> {
     let older = queue.older_wals.iter().map(|(wal, first_seq)| (wal, *first_seq));
     let logs: Vec<_> = older.chain([(&queue.wal, queue.wal_first_seq)]).collect();
     let nexts = logs.iter().skip(1).map(|(_, first_seq)| *first_seq).chain([queue.next_seq]);
-    let parts = logs.iter().zip(nexts).map(|((wal, first_seq), next_seq)| Part {
+    let parts = logs.iter().zip(nexts).map(|((wal, first_seq), next_seq)| KeptPart {
         number: wal.number,
         log: WalState { uid: wal.uid, bytes: 0, synced_bytes: 0 },
         first_seq: *first_seq,
@@ -102,7 +102,7 @@ pub(crate) fn published_parts(queue: &QueueState, last_seq: SeqNo) -> Vec<Part> 
 
 /// Returns the logs that a resume keeps: those that the manifest names, and copies of the published
 /// parts of those in use.
-pub(crate) fn of_resume(host: &Host, state: &ManifestState, parts: Vec<Part>) -> Kept {
+pub(crate) fn of_resume(host: &Host, state: &ManifestState, parts: Vec<KeptPart>) -> Kept {
     if host.settings.changes_bytes == 0 {
         return Kept::new();
     }
@@ -113,7 +113,7 @@ pub(crate) fn of_resume(host: &Host, state: &ManifestState, parts: Vec<Part>) ->
 
 /// Copies parts of logs, in order, into files of the feed. Returns the newest ones without a gap:
 /// as many as the settings allow to keep, and as there is room for.
-fn copies(host: &Host, parts: Vec<Part>) -> Kept {
+fn copies(host: &Host, parts: Vec<KeptPart>) -> Kept {
     let mut left = host.settings.changes_bytes;
     let free = host.env.fs.free_bytes(&host.dir).unwrap_or(0);
     let within = parts.iter().rev().take_while(|part| {
@@ -140,7 +140,7 @@ fn copies(host: &Host, parts: Vec<Part>) -> Kept {
 }
 
 /// Copies the batches of a part, durably, into a file of the feed.
-fn copy(host: &Host, part: &Part, number: FileNumber) -> Result<KeptLog> {
+fn copy(host: &Host, part: &KeptPart, number: FileNumber) -> Result<KeptLog> {
     let (uid, framing) = (host.env.random.next_u64(), LogKind::Wal.framing());
     let header = FileHeader {
         kind: LogKind::Wal,

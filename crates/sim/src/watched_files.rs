@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::Result;
 use windrow_env::fs::{
-    FileLock, Lease, LeaseState, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions,
+    FileLock, Lease, LeaseState, LockMode, ReadFileOptions, ReadRequest, Stamp, WriteOptions,
 };
 use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
 
@@ -195,7 +195,7 @@ impl<W: Watcher> FileSystem for WatchedFs<W> {
         files.into_iter().try_for_each(|mut file| file.finish())
     }
 
-    fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
+    fn open(&self, path: &Path, options: ReadFileOptions) -> Result<Arc<dyn ReadFile>> {
         let inner = self.inner.open(path, options)?;
         if !self.watcher.watches_reads(path) {
             return Ok(inner);

@@ -26,7 +26,7 @@ struct Search<'a, T> {
 }
 
 /// The end of a step.
-enum Step<'a> {
+enum SearchStep<'a> {
     /// It waits for memory.
     Waits,
     /// The first node that is not before the target, if there is one.
@@ -164,7 +164,7 @@ impl<C: KeyCompare> SkipList<C> {
             while turn > 0 {
                 let place = turn.trailing_zeros() as usize;
                 turn &= turn - 1;
-                if let Step::Ends(node) = self.step(&mut searches[place]) {
+                if let SearchStep::Ends(node) = self.step(&mut searches[place]) {
                     running &= !(1 << place);
                     ended(place, node);
                 }
@@ -174,14 +174,14 @@ impl<C: KeyCompare> SkipList<C> {
 
     /// Goes on with a search until it needs memory that it has not asked for.
     #[inline(always)]
-    fn step<'a, T: Trace<'a>>(&'a self, search: &mut Search<'a, T>) -> Step<'a> {
+    fn step<'a, T: Trace<'a>>(&'a self, search: &mut Search<'a, T>) -> SearchStep<'a> {
         if let Some(next) = search.ahead.take() {
             if self.passes_ahead(search, next) {
                 search.pass(next);
             } else {
                 search.bound = Some(next);
                 if search.leave_level() {
-                    return Step::Ends(Some(next));
+                    return SearchStep::Ends(Some(next));
                 }
             }
         }
@@ -196,25 +196,25 @@ impl<C: KeyCompare> SkipList<C> {
             let next = if is_behind { None } else { place.next(level) };
             let Some(next) = next else {
                 if search.leave_level() {
-                    return Step::Ends(None);
+                    return SearchStep::Ends(None);
                 }
                 continue;
             };
             if hint < search.target.fragment {
                 search.pass(next);
                 next.prefetch_links(level);
-                return Step::Waits;
+                return SearchStep::Waits;
             }
             if search.bound == Some(next) {
                 if search.leave_level() {
-                    return Step::Ends(Some(next));
+                    return SearchStep::Ends(Some(next));
                 }
                 continue;
             }
             next.prefetch_links(level);
             next.prefetch_bytes(128);
             search.ahead = Some(next);
-            return Step::Waits;
+            return SearchStep::Waits;
         }
     }
 

@@ -33,6 +33,7 @@ pub mod source;
 pub mod statics;
 pub mod supply;
 pub mod targets;
+pub mod type_names;
 pub mod words;
 
 use findings::Check;
@@ -52,6 +53,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("manifests", manifests::check),
     ("mutants", mutants::check),
     ("targets", targets::check),
+    ("type names", type_names::check),
     ("supply", supply::check),
     ("docs", docs::check),
     ("links", links::check),

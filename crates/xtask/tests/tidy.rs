@@ -64,6 +64,11 @@ fn mutants() {
 }
 
 #[test]
+fn type_names() {
+    run("type names");
+}
+
+#[test]
 fn targets() {
     run("targets");
 }
@@ -109,6 +114,7 @@ fn every_check_is_a_test() {
         "manifests",
         "mutants",
         "targets",
+        "type names",
         "supply",
         "docs",
         "links",

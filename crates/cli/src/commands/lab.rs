@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use windrow::Error;
 use windrow_dashboard::{Film, Shot};
 use windrow_lab::evidence::{self, Compared, Page};
-use windrow_lab::play::{Step, play};
+use windrow_lab::play::{PlayedStep, play};
 use windrow_lab::setup::{LOAD, UNIT_KEYS};
 use windrow_lab::strip::Strip;
 use windrow_lab::{Figures, Setup, Workload, ablation, fit, reads, report, search, simulate};
@@ -74,7 +74,7 @@ fn page(args: &LabArgs) -> Result<()> {
     }
     let mut film = Film::default();
     for flush in 0..args.flushes as usize {
-        let of_flush = |steps: &[Step]| {
+        let of_flush = |steps: &[PlayedStep]| {
             let begin = steps.partition_point(|step| step.flush < flush);
             begin..steps.partition_point(|step| step.flush <= flush)
         };

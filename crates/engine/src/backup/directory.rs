@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, unless_mutant};
 use windrow_env::Env;
-use windrow_env::fs::{FileLock, LockMode, ReadFile, ReadOptions, WriteOptions, is_not_found};
+use windrow_env::fs::{FileLock, LockMode, ReadFile, ReadFileOptions, WriteOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_store::host::database_directory::enter;
 
@@ -173,8 +173,8 @@ impl BackupTarget for BackupDirectory {
     }
 
     fn get(&self, name: &str) -> Result<Box<dyn Read + '_>> {
-        let file = self.env.fs.open(&self.dir.join(name), ReadOptions::default())?;
-        Ok(Box::new(Reading { file, at: 0 }))
+        let file = self.env.fs.open(&self.dir.join(name), ReadFileOptions::default())?;
+        Ok(Box::new(FileReading { file, at: 0 }))
     }
 
     fn list(&self, folder: &str) -> Result<Vec<StoredObject>> {
@@ -211,25 +211,25 @@ impl BackupTarget for BackupDirectory {
             let text = format!("a backup or a prune goes on in {}", self.dir.display());
             return Err(Error::new(ErrorKind::Busy, text));
         }
-        Ok(Box::new(Claim(&self.is_claimed)))
+        Ok(Box::new(DirectoryClaim(&self.is_claimed)))
     }
 }
 
-struct Claim<'a>(&'a AtomicBool);
+struct DirectoryClaim<'a>(&'a AtomicBool);
 
-impl Drop for Claim<'_> {
+impl Drop for DirectoryClaim<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
 /// A file that is read from its beginning.
-struct Reading {
+struct FileReading {
     file: Arc<dyn ReadFile>,
     at: u64,
 }
 
-impl Read for Reading {
+impl Read for FileReading {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         let left = self.file.len() - self.at;
         let len = left.min(buf.len() as u64) as usize;

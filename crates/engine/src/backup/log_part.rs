@@ -6,7 +6,7 @@
 //! Owns: these objects. Never does: judge a log (`log/seq_chain.rs` of recover does).
 
 use super::names;
-use super::pace::Pace;
+use super::pace::CopyPace;
 use super::sum::Sum;
 use super::target::BackupTarget;
 use crate::checkpoint::Followed;
@@ -27,7 +27,7 @@ pub(super) fn store(
     number: u64,
     followed: &Followed<'_>,
     log_end: (FileNumber, u64),
-    pace: &mut Pace<'_>,
+    pace: &mut CopyPace<'_>,
 ) -> Result<Vec<Sum>> {
     let (mut parts, mut object) = (Vec::new(), Vec::new());
     let mut put = |object: &mut Vec<u8>, parts: &mut Vec<Sum>| -> Result<()> {

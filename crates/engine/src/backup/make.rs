@@ -7,8 +7,8 @@ use super::kept::{backup_numbers, read_record};
 use super::log_part;
 use super::moments::{Archive, ChangeLog, Earlier};
 use super::names;
-use super::pace::Pace;
-use super::record::{BackedUpTable, BackupChanges, Contents, Place};
+use super::pace::CopyPace;
+use super::record::{BackedUpTable, BackupChanges, Contents, HistoryPlace};
 use super::sum::Sum;
 use super::target::BackupTarget;
 use crate::checkpoint::{Followed, Numbers, close_state, one_moment};
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, SeqNo};
 use windrow_env::Env;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names as files;
 use windrow_format::table::PieceReader;
@@ -71,13 +71,13 @@ pub(crate) fn backup(
     let known = Known::of(target, database.database_uid)?;
     let Pinned { state, numbers, mut pins, archive } = pinned_moment(database)?;
     let check = || database.workers.check_open();
-    let source = Source {
+    let source = TableSource {
         env: &database.env,
         dir: &database.dir,
         database_uid: database.database_uid,
         direct: database.settings.direct_io,
     };
-    let mut pace = Pace::new(database.env.clock.clone(), options.bytes_per_second, &check);
+    let mut pace = CopyPace::new(database.env.clock.clone(), options.bytes_per_second, &check);
     // Changes first: logs are kept for nobody.
     let place = source.store_changes(target, &known, (&archive, state.last_seq), &mut pace)?;
     let tables = source.store_tables(target, &known, &state, (&mut pins, &mut pace))?;
@@ -155,13 +155,13 @@ pub(crate) fn of_follower(
     let _claim = target.claim()?;
     let known = Known::of(target, followed.database_uid)?;
     let (state, numbers, log_end) = followed.copied();
-    let source = Source {
+    let source = TableSource {
         env: followed.env,
         dir: followed.dir,
         database_uid: followed.database_uid,
         direct: false,
     };
-    let mut pace = Pace::new(followed.env.clock.clone(), options.bytes_per_second, &|| Ok(()));
+    let mut pace = CopyPace::new(followed.env.clock.clone(), options.bytes_per_second, &|| Ok(()));
     let archive =
         Archive::of(followed.state.clone(), logs_of_follower(&followed.state, followed.log_end));
     let seq = followed.state.last_seq.max(followed.last_seq);
@@ -217,7 +217,7 @@ impl Known {
                 )));
             }
             tables.extend(contents.tables.iter().map(|table| (table.uid, table.sum)));
-            earlier = contents.place.and_then(|Place { seq, session, .. }| {
+            earlier = contents.place.and_then(|HistoryPlace { seq, session, .. }| {
                 Some(Earlier { number, seq, session: session? })
             });
         }
@@ -239,7 +239,7 @@ impl Known {
 
 /// Tables of a backup, and which of them were copied.
 #[derive(Default)]
-struct Tables {
+struct BackupTables {
     list: Vec<BackedUpTable>,
     copied: u64,
     copied_bytes: u64,
@@ -247,13 +247,13 @@ struct Tables {
 
 /// The objects of a backup, with its place in the history of the database.
 struct Objects {
-    tables: Tables,
+    tables: BackupTables,
     log: Vec<Sum>,
-    place: Place,
+    place: HistoryPlace,
 }
 
 /// The source of tables.
-struct Source<'a> {
+struct TableSource<'a> {
     env: &'a Env,
     dir: &'a Path,
     database_uid: u64,
@@ -261,15 +261,15 @@ struct Source<'a> {
     direct: bool,
 }
 
-impl Source<'_> {
+impl TableSource<'_> {
     /// Stores the changes since the newest backup, as far as there are logs of them.
     fn store_changes(
         &self,
         target: &dyn BackupTarget,
         known: &Known,
         (archive, seq): (&Archive, SeqNo),
-        pace: &mut Pace<'_>,
-    ) -> Result<Place> {
+        pace: &mut CopyPace<'_>,
+    ) -> Result<HistoryPlace> {
         let backup = (known.next, known.earlier, seq);
         archive.store((self.env, self.dir), target, backup, pace)
     }
@@ -280,12 +280,12 @@ impl Source<'_> {
         target: &dyn BackupTarget,
         known: &Known,
         state: &ManifestState,
-        (pins, pace): (&mut Pins, &mut Pace<'_>),
-    ) -> Result<Tables> {
+        (pins, pace): (&mut Pins, &mut CopyPace<'_>),
+    ) -> Result<BackupTables> {
         let tables = state.keyspaces.values().flat_map(|keyspace| keyspace.version.files());
         let tables: BTreeMap<_, _> =
             tables.map(|(_, _, file)| (file.number, (file.uid, file.bytes))).collect();
-        let mut stored = Tables::default();
+        let mut stored = BackupTables::default();
         for (number, (uid, bytes)) in tables {
             let sum = match known.sum_of(uid, bytes) {
                 Some(sum) => sum,
@@ -347,20 +347,20 @@ impl Source<'_> {
     fn open<'p, 'c>(
         &self,
         (number, uid, bytes): (FileNumber, FileUid, u64),
-        pace: &'p mut Pace<'c>,
-    ) -> Result<Reading<'p, 'c>> {
+        pace: &'p mut CopyPace<'c>,
+    ) -> Result<TableReading<'p, 'c>> {
         let path = self.dir.join(files::table(number));
-        let opened = self.env.fs.open(&path, ReadOptions { direct: self.direct });
+        let opened = self.env.fs.open(&path, ReadFileOptions { direct: self.direct });
         pace.wait_for(0)?;
         let pieces = PieceReader::new(opened?, uid, bytes)?;
-        Ok(Reading { pieces, sum: Sum::default(), taken: 0, pace, failed: None })
+        Ok(TableReading { pieces, sum: Sum::default(), taken: 0, pace, failed: None })
     }
 
     fn copy(
         &self,
         target: &dyn BackupTarget,
         (number, uid, bytes): (FileNumber, FileUid, u64),
-        pace: &mut Pace<'_>,
+        pace: &mut CopyPace<'_>,
     ) -> Result<Sum> {
         let mut reading = self.open((number, uid, bytes), pace)?;
         let put = target.put(&names::table(uid), &mut reading);
@@ -376,18 +376,18 @@ impl Source<'_> {
 }
 
 /// A table that is read from its beginning, as a target takes it.
-struct Reading<'p, 'c> {
+struct TableReading<'p, 'c> {
     pieces: PieceReader,
     /// The checksum of all pieces so far, those that were not taken yet among them.
     sum: Sum,
     /// How much of the last pieces was taken.
     taken: usize,
-    pace: &'p mut Pace<'c>,
+    pace: &'p mut CopyPace<'c>,
     /// The error that ended reading.
     failed: Option<Error>,
 }
 
-impl Reading<'_, '_> {
+impl TableReading<'_, '_> {
     /// Reads the next pieces. Returns whether there are any.
     fn next_pieces(&mut self) -> Result<bool> {
         let bytes_max = self.pace.piece_bytes();
@@ -416,7 +416,7 @@ impl Reading<'_, '_> {
     }
 }
 
-impl Read for Reading<'_, '_> {
+impl Read for TableReading<'_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         if let Some(failed) = &self.failed {
             return Err(std::io::Error::other(failed.clone()));

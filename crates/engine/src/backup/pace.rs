@@ -16,7 +16,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 const STEP_NS: u64 = NS_PER_S / 10;
 
 /// Keeps to a number of bytes a second.
-pub(super) struct Pace<'a> {
+pub(super) struct CopyPace<'a> {
     clock: Arc<dyn Clock>,
     bytes_per_second: u64,
     /// The time at which the next byte may be copied.
@@ -25,15 +25,15 @@ pub(super) struct Pace<'a> {
     check: &'a dyn Fn() -> Result<()>,
 }
 
-impl<'a> Pace<'a> {
+impl<'a> CopyPace<'a> {
     /// Makes a pace; 0 bytes a second: no limit.
     pub(super) fn new(
         clock: Arc<dyn Clock>,
         bytes_per_second: u64,
         check: &'a dyn Fn() -> Result<()>,
-    ) -> Pace<'a> {
+    ) -> CopyPace<'a> {
         let next_ns = clock.monotonic_ns();
-        Pace { clock, bytes_per_second, next_ns, check }
+        CopyPace { clock, bytes_per_second, next_ns, check }
     }
 
     /// Returns the most bytes that may be copied at a time.

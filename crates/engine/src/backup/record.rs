@@ -75,7 +75,7 @@ impl ChangesSince {
 
 /// The place of a backup in the history of its database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HistoryPlace {
     /// The last sequence number that it has.
     pub(super) seq: SeqNo,
     /// The session in which it was made; `None` where the database keeps no changes.
@@ -108,7 +108,7 @@ pub(super) struct Contents {
     /// The state of the manifest.
     pub(super) manifest: ManifestRecord,
     /// `None` in a record of version 1.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<HistoryPlace>,
 }
 
 impl Contents {
@@ -192,7 +192,7 @@ impl Contents {
         }
         let mut contents = decode_body(&mut decoder)?;
         if version == VERSION {
-            contents.place = Some(Place::decode(&mut decoder)?);
+            contents.place = Some(HistoryPlace::decode(&mut decoder)?);
         }
         match (decoder.is_empty(), contents.number == number) {
             (true, true) => Ok(contents),
@@ -202,7 +202,7 @@ impl Contents {
     }
 }
 
-impl Place {
+impl HistoryPlace {
     fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.seq);
         put_varint(out, u64::from(self.session.is_some()));
@@ -230,7 +230,7 @@ impl Place {
         }
     }
 
-    fn decode(decoder: &mut Decoder<'_>) -> Result<Place> {
+    fn decode(decoder: &mut Decoder<'_>) -> Result<HistoryPlace> {
         let (seq, has_session, session) = (decoder.varint()?, decoder.varint()?, decoder.u64()?);
         let session = match has_session {
             0 if session == 0 => None,
@@ -254,7 +254,7 @@ impl Place {
             parts.push(ChangePart { last_seq: decoder.varint()?, sum: decode_sum(decoder)? });
         }
         let changes = (since != 0).then_some(ChangesSince { since, through, parts });
-        Ok(Place { seq, session, dropped, changes })
+        Ok(HistoryPlace { seq, session, dropped, changes })
     }
 }
 
@@ -307,12 +307,12 @@ mod tests {
     use windrow_base::ErrorKind;
     use windrow_store::manifest::state::ManifestState;
 
-    fn place() -> Place {
+    fn place() -> HistoryPlace {
         let part = ChangePart { last_seq: 90, sum: Sum { bytes: 7, crc: 1 } };
         let dropped =
             |order| DroppedKeyspace { id: KeyspaceId(2), seq: 5, name: "a".into(), order };
         let operator = Some("add".to_owned());
-        Place {
+        HistoryPlace {
             seq: 100,
             session: Some(u64::MAX),
             dropped: vec![dropped(None), dropped(Some(("bytewise".to_owned(), operator)))],
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let sum = Sum { bytes: 4_096, crc: u32::MAX };
-        for place in [None, Some(Place::default()), Some(place())] {
+        for place in [None, Some(HistoryPlace::default()), Some(place())] {
             let contents = Contents {
                 number: 3,
                 made_ms: 1,

@@ -4,7 +4,7 @@
 
 use super::kept::existing;
 use super::log_part;
-use super::moments::{Moment, Plan};
+use super::moments::{Moment, RestorePlan};
 use super::names;
 use super::record::{BackedUpTable, Backup, Contents};
 use super::target::BackupTarget;
@@ -136,7 +136,7 @@ pub fn restore_to_in(
 ) -> Result<Restored> {
     // An empty directory is a matter of the caller's, and is said before changes are read.
     check_empty(env, &env.fs.absolute(dir)?, RESTORED)?;
-    let plan = Plan::of(target, to, from)?;
+    let plan = RestorePlan::of(target, to, from)?;
     let mut copy = Copy::begin(env, dir, RESTORED)?;
     let filled = fill(target, &plan.base, &plan.manifest, Some(&plan), &mut copy);
     filled.inspect_err(|_| copy.remove())?;
@@ -147,10 +147,10 @@ fn fill(
     target: &dyn BackupTarget,
     contents: &Contents,
     manifest: &ManifestRecord,
-    plan: Option<&Plan>,
+    plan: Option<&RestorePlan>,
     copy: &mut Copy,
 ) -> Result<()> {
-    let needed = plan.map(Plan::tables);
+    let needed = plan.map(RestorePlan::tables);
     let is_needed = |table: &&BackedUpTable| {
         needed.as_ref().is_none_or(|needed| needed.contains(&table.number))
     };

@@ -40,7 +40,7 @@ pub struct ChangeOptions {
 }
 
 /// A database from which changes are read.
-pub(super) trait Source: Send {
+pub(super) trait ChangeSource: Send {
     fn place(&self) -> (&Env, &Path);
 
     /// The logs now; `None` where nothing has come since a consumer read all before `next_seq`.
@@ -67,7 +67,7 @@ pub(super) trait Source: Send {
 /// As an iterator it gives the changes that are there now, and ends for the time being when all of
 /// them were taken; more may follow. An error loses no change: the next call tries again.
 pub struct Changes {
-    source: Box<dyn Source>,
+    source: Box<dyn ChangeSource>,
     reader: FeedReader,
     old: Option<OldValues>,
     /// Behind the last change that was taken.
@@ -81,7 +81,7 @@ pub struct Changes {
 impl Changes {
     /// A feed from `from` on. Fails now where the logs do not have that number.
     pub(super) fn new(
-        mut source: Box<dyn Source>,
+        mut source: Box<dyn ChangeSource>,
         from: SeqNo,
         snapshot: Option<Snapshot>,
     ) -> Result<Changes> {
@@ -111,7 +111,7 @@ impl Changes {
     }
 
     /// A feed of what is written from now on and passes a filter.
-    pub(super) fn watch(mut source: Box<dyn Source>, filter: KeyFilter) -> Result<Changes> {
+    pub(super) fn watch(mut source: Box<dyn ChangeSource>, filter: KeyFilter) -> Result<Changes> {
         let list = source.list(0)?.unwrap_or_default();
         let next_seq = list.through + 1;
         let reader = FeedReader::new(next_seq, &list.dropped, Some(filter));

@@ -25,14 +25,14 @@ use windrow_store::tree::keyspace_list::Trees;
 use windrow_store::write::write_steps::StepWatcher;
 
 /// A state of all keyspaces, and the keyspaces of then.
-pub(super) struct Moment {
+pub(super) struct HeldState {
     pub(super) snapshot: Snapshot,
     trees: Arc<Trees>,
     /// Keyspaces that were there and that nobody has kept since they were dropped.
     pub(super) lost: BTreeSet<KeyspaceId>,
 }
 
-impl Drop for Moment {
+impl Drop for HeldState {
     fn drop(&mut self) {
         if !self.snapshot.inner.database.write_state.is_of_this_process() {
             // As a keyspace does: the files of one that was dropped are the parent's to remove.
@@ -41,18 +41,18 @@ impl Drop for Moment {
     }
 }
 
-impl Moment {
+impl HeldState {
     /// The moment of a caller's snapshot. Keyspaces that were dropped since may be missing.
-    pub(super) fn of(snapshot: Snapshot) -> Moment {
+    pub(super) fn of(snapshot: Snapshot) -> HeldState {
         let trees = Arc::clone(&snapshot.inner.database.trees());
-        Moment { snapshot, trees, lost: BTreeSet::new() }
+        HeldState { snapshot, trees, lost: BTreeSet::new() }
     }
 
     /// This moment of a database. The list of keyspaces is the one of that moment.
-    fn take(database: &Handle) -> Moment {
+    fn take(database: &Handle) -> HeldState {
         loop {
             let before = Arc::clone(&database.trees());
-            let moment = Moment::of(Snapshot::take(database));
+            let moment = HeldState::of(Snapshot::take(database));
             if Arc::ptr_eq(&before, &moment.trees) {
                 return moment;
             }
@@ -74,14 +74,14 @@ pub(super) struct Moments {
 #[derive(Default)]
 struct Ahead {
     /// Oldest first.
-    moments: VecDeque<Moment>,
+    moments: VecDeque<HeldState>,
     /// The next number that the consumer reads from the logs.
     reads_from: SeqNo,
 }
 
 impl Ahead {
     fn take(&mut self, database: &Handle) {
-        let moment = Moment::take(database);
+        let moment = HeldState::take(database);
         let last = self.moments.back().map(|last| last.snapshot.seq());
         if last < Some(moment.snapshot.seq()) {
             self.moments.push_back(moment);
@@ -125,10 +125,10 @@ impl Moments {
     }
 
     /// Gives the last moment that has nothing of number `next_seq` or later.
-    pub(super) fn last_before(&self, next_seq: SeqNo) -> Option<Moment> {
+    pub(super) fn last_before(&self, next_seq: SeqNo) -> Option<HeldState> {
         let mut ahead = self.ahead.lock();
         let count = ahead.moments.partition_point(|moment| moment.snapshot.seq() < next_seq);
-        let mut passed: Vec<Moment> = ahead.moments.drain(..count).collect();
+        let mut passed: Vec<HeldState> = ahead.moments.drain(..count).collect();
         drop(ahead);
         passed.pop()
     }

@@ -5,7 +5,7 @@
 //!
 //! Owns: the list of logs of an open database. Never does: wait under a lock of writers.
 
-use super::feed::Source;
+use super::feed::ChangeSource;
 use super::log_list::{FeedLog, LogList};
 use crate::snapshot::Snapshot;
 use std::path::Path;
@@ -51,7 +51,7 @@ impl OfDb {
     }
 }
 
-impl Source for OfDb {
+impl ChangeSource for OfDb {
     fn place(&self) -> (&Env, &Path) {
         (&self.database.env, &self.database.dir)
     }

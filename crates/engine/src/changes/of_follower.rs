@@ -13,7 +13,7 @@
 //!
 //! Owns: the time between two looks. Never does: read what the follower has not.
 
-use super::feed::Source;
+use super::feed::ChangeSource;
 use super::log_list::{LogList, taken_back};
 use super::of_db::of_state;
 use crate::checkpoint::Followed;
@@ -73,7 +73,7 @@ impl OfFollower {
     }
 }
 
-impl Source for OfFollower {
+impl ChangeSource for OfFollower {
     fn place(&self) -> (&Env, &Path) {
         (&self.env, &self.dir)
     }

@@ -11,7 +11,7 @@
 //! Owns: the changes of the window that were handed out. Never does: read a log.
 
 use super::change::{OldValue, Operation, ReadChange};
-use super::moments::{Moment, Moments};
+use super::moments::{HeldState, Moments};
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
 use crate::transaction::own_writes::OwnWrites;
@@ -31,7 +31,7 @@ const COUNTED_STEP_BYTES: usize = 64 << 10;
 
 /// Finds old values.
 pub(super) struct OldValues {
-    base: Moment,
+    base: HeldState,
     /// The keyspaces with changes in this window; `None`: nothing is known of it.
     spaces: BTreeMap<KeyspaceId, Option<Space>>,
     ahead: Arc<Moments>,
@@ -54,7 +54,7 @@ struct Space {
 #[derive(Clone, Copy, PartialEq)]
 enum Below {
     /// As it is at the moment.
-    Moment,
+    HeldState,
     /// Nothing was there.
     Nothing,
     /// Entries came in that the log does not have.
@@ -66,7 +66,7 @@ impl OldValues {
     pub(super) fn new(snapshot: Snapshot, from: SeqNo, dropped: &[DroppedKeyspace]) -> OldValues {
         let database = snapshot.inner.database.clone();
         let bytes_max = (database.settings.memory_bytes / WINDOW_PART) as usize;
-        let mut base = Moment::of(snapshot);
+        let mut base = HeldState::of(snapshot);
         let is_lost = |drop: &&DroppedKeyspace| base.tree(drop.id).is_none();
         base.lost = dropped.iter().filter(is_lost).map(|drop| drop.id).collect();
         OldValues {
@@ -156,11 +156,11 @@ impl OldValues {
 
 impl Space {
     /// A keyspace without changes in this window; `None` if it is gone, and nobody has kept it.
-    fn begin(base: &Moment, id: KeyspaceId, now: &dyn Fn() -> Handle) -> Option<Space> {
+    fn begin(base: &HeldState, id: KeyspaceId, now: &dyn Fn() -> Handle) -> Option<Space> {
         let snapshot = &base.snapshot.inner;
         if let Some(tree) = base.tree(id) {
             let is_readable = !tree.is_dropped() || tree.is_seen_by(snapshot.id);
-            let below = if is_readable { Below::Moment } else { Below::Unknown };
+            let below = if is_readable { Below::HeldState } else { Below::Unknown };
             return Some(Space::new(Keyspace::new(snapshot.database.clone(), tree.clone()), below));
         }
         if base.lost.contains(&id) {
@@ -217,7 +217,7 @@ impl Space {
             return Ok(OldValue::Unknown);
         }
         let below = || match self.below {
-            Below::Moment => self.keyspace.get_at(base, key),
+            Below::HeldState => self.keyspace.get_at(base, key),
             Below::Nothing | Below::Unknown => Ok(None),
         };
         match own.value((&self.keyspace.tree.reads, key), below) {

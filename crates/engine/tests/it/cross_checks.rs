@@ -6,7 +6,7 @@ use crate::simulated_database::{DIR, options};
 use std::path::{Path, PathBuf};
 use windrow::{Db, Error, ErrorKind, KeyspaceOptions, WriteSync};
 use windrow_env::FileSystem;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_env::testing::{CrashFs, Fault, FaultKind, FileDamage, Handles, NameDamage};
 use windrow_env::testing::{Ops, PowerLoss, When, env};
 use windrow_format::log::{LogKind, LogReader};
@@ -38,7 +38,7 @@ fn newest(fs: &CrashFs, part: &str) -> PathBuf {
 
 /// The offset of each record of a log.
 fn records(fs: &CrashFs, path: &Path, kind: LogKind) -> Vec<u64> {
-    let file = fs.open(path, ReadOptions::default()).unwrap();
+    let file = fs.open(path, ReadFileOptions::default()).unwrap();
     let mut reader = LogReader::open(file, kind, None).unwrap();
     let mut starts = Vec::new();
     while let Some(record) = reader.next().unwrap() {

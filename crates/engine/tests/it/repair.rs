@@ -148,7 +148,7 @@ fn a_log_that_is_missing_is_reported() {
 /// Adds a batch to a log whose checksum is right, and whose last operation is of a keyspace that
 /// was never made.
 fn add_half_a_batch(handles: &Handles, log: &Path) {
-    let file = handles.env().fs.open(log, windrow_env::fs::ReadOptions::default()).unwrap();
+    let file = handles.env().fs.open(log, windrow_env::fs::ReadFileOptions::default()).unwrap();
     let mut reader = LogReader::open(file, LogKind::Wal, None).unwrap();
     let mut last_seq = 0;
     while let Some(record) = reader.next().unwrap() {

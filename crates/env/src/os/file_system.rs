@@ -12,7 +12,7 @@ use super::write_file::{OsWriteFile, finish_all};
 use super::{directory, file_lock, lease, read_many};
 use crate::error::io_error;
 use crate::fs::{
-    FileLock, Lease, LeaseState, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions,
+    FileLock, Lease, LeaseState, LockMode, ReadFileOptions, ReadRequest, Stamp, WriteOptions,
 };
 use crate::{FileSystem, LogFile, ReadFile, WriteFile};
 use rustix::fs::AtFlags;
@@ -110,12 +110,12 @@ impl FileSystem for OsFs {
         finish_all(files)
     }
 
-    fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
+    fn open(&self, path: &Path, options: ReadFileOptions) -> Result<Arc<dyn ReadFile>> {
         Ok(Arc::new(OsReadFile::open(self.place(path), options)?))
     }
 
     fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
-        let file = OsReadFile::open(self.place(path), ReadOptions::default())?;
+        let file = OsReadFile::open(self.place(path), ReadFileOptions::default())?;
         let len = usize::try_from(file.len())
             .map_err(|_| io_error("read the file", path, Errno::FBIG))?;
         let mut bytes = vec![0; len];

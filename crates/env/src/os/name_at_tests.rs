@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::FileSystem;
-use crate::fs::{EntryKind, LockMode, ReadOptions, WriteOptions, is_not_found};
+use crate::fs::{EntryKind, LockMode, ReadFileOptions, WriteOptions, is_not_found};
 use rustix::fs::{CWD, FileType, Mode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn a_directory_held_open_and_removed_is_nowhere() {
     for error in [
         held.create(&db.join("a"), WriteOptions::default()).err().unwrap(),
         held.lock(&db.join("LOCK"), LockMode::Exclusive).err().unwrap(),
-        held.open(&db.join("LOCK"), ReadOptions::default()).err().unwrap(),
+        held.open(&db.join("LOCK"), ReadFileOptions::default()).err().unwrap(),
     ] {
         assert!(is_not_found(&error), "{error}");
     }
@@ -115,7 +115,7 @@ fn what_is_no_regular_file_is_neither_read_nor_locked() {
     let refused = |locks: bool| {
         // A pipe without a writer must not block.
         for direct in [false, true] {
-            let error = fs.open(&path, ReadOptions { direct }).err().unwrap();
+            let error = fs.open(&path, ReadFileOptions { direct }).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Io);
         }
         assert_eq!(fs.read_all(&path).unwrap_err().kind(), ErrorKind::Io);

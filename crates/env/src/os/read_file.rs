@@ -7,7 +7,7 @@ use super::name_at::{NameAt, check_regular};
 use super::retry::retry;
 use crate::ReadFile;
 use crate::error::{ends_early, io_error};
-use crate::fs::{DIRECT_ALIGN_BYTES, ReadOptions};
+use crate::fs::{DIRECT_ALIGN_BYTES, ReadFileOptions};
 use crate::sys::aligned::AlignedBuf;
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -34,7 +34,7 @@ pub(super) struct OsReadFile {
 }
 
 impl OsReadFile {
-    pub(super) fn open(place: NameAt<'_>, options: ReadOptions) -> Result<OsReadFile> {
+    pub(super) fn open(place: NameAt<'_>, options: ReadFileOptions) -> Result<OsReadFile> {
         let path = place.path;
         let (fd, direct_align) = open_for_reading(place, options.direct)
             .map_err(|errno| io_error("open the file", path, errno))?;

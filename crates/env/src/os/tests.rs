@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::fs::{
-    DIRECT_ALIGN_BYTES, LockMode, ReadOptions, ReadRequest, WriteOptions, is_not_found,
+    DIRECT_ALIGN_BYTES, LockMode, ReadFileOptions, ReadRequest, WriteOptions, is_not_found,
 };
 use crate::sys::aligned::AlignedBuf;
 use crate::sys::window::WINDOW_BYTES;
@@ -72,7 +72,7 @@ fn unaligned_reads_direct_or_not() {
     let wanted = bytes(1, 1_000_003);
     write(&fs, &path, &wanted, WriteOptions::default(), 1 << 20);
     for direct in [false, true] {
-        let file = fs.open(&path, ReadOptions { direct }).unwrap();
+        let file = fs.open(&path, ReadFileOptions { direct }).unwrap();
         assert_eq!((file.len(), file.path()), (1_000_003, path.as_path()));
         let mut rng = Rng::new(9);
         for _ in 0..300 {
@@ -100,8 +100,8 @@ fn direct_reads_take_the_alignment_that_the_file_states() {
     let (fs, path) = (OsFs::new(), dir.path().join("f"));
     let wanted = bytes(5, 64 << 10);
     write(&fs, &path, &wanted, WriteOptions::default(), 1 << 20);
-    assert_eq!(fs.open(&path, ReadOptions::default()).unwrap().direct_align(), None);
-    let file = fs.open(&path, ReadOptions { direct: true }).unwrap();
+    assert_eq!(fs.open(&path, ReadFileOptions::default()).unwrap().direct_align(), None);
+    let file = fs.open(&path, ReadFileOptions { direct: true }).unwrap();
     // A file system without direct I/O states no alignment.
     let Some(align) = file.direct_align() else { return };
     assert!(align.is_power_of_two() && align <= DIRECT_ALIGN_BYTES, "{align}");
@@ -131,7 +131,7 @@ fn read_many_answers_each_request() {
     let wanted = bytes(2, 3_000_000);
     write(&fs, &path, &wanted, WriteOptions::default(), 1 << 20);
     let files: Vec<_> =
-        [true, false].map(|direct| fs.open(&path, ReadOptions { direct }).unwrap()).into();
+        [true, false].map(|direct| fs.open(&path, ReadFileOptions { direct }).unwrap()).into();
     for count in [0, 1, 2, 8, 64, 65, 200] {
         let mut rng = Rng::new(count);
         let mut bufs: Vec<Vec<u8>> =
@@ -170,7 +170,7 @@ fn a_forked_child_reads_many_and_so_does_its_parent_again() {
     let dir = tempfile::tempdir().unwrap();
     let (fs, path) = (OsFs::new(), dir.path().join("f"));
     write(&fs, &path, &[2; 100], WriteOptions::default(), 100);
-    let file = fs.open(&path, ReadOptions::default()).unwrap();
+    let file = fs.open(&path, ReadFileOptions::default()).unwrap();
     let read = || {
         let mut bufs = [[0u8; 10]; 8];
         let mut requests: Vec<ReadRequest<'_>> = bufs
@@ -204,7 +204,7 @@ fn read_many_takes_files_that_the_ring_cannot() {
     let dir = tempfile::tempdir().unwrap();
     let (fs, path) = (OsFs::new(), dir.path().join("f"));
     write(&fs, &path, &[2; 100], WriteOptions::default(), 100);
-    let file = fs.open(&path, ReadOptions::default()).unwrap();
+    let file = fs.open(&path, ReadFileOptions::default()).unwrap();
     let mut bufs = [[0u8; 10]; 4];
     let mut requests: Vec<ReadRequest<'_>> = bufs
         .iter_mut()
@@ -266,7 +266,7 @@ fn what_a_log_took_is_seen_by_others_before_any_sync() {
     for record in 0..2_000u64 {
         log.write_at(record * 116, &[record as u8; 116]).unwrap();
     }
-    let file = fs.open(&path, ReadOptions::default()).unwrap();
+    let file = fs.open(&path, ReadFileOptions::default()).unwrap();
     let mut buf = [0; 116];
     for record in 0..2_000u64 {
         file.read_at(record * 116, &mut buf).unwrap();
@@ -446,7 +446,7 @@ fn names_and_directories() {
     fs.remove_dir(&deep).unwrap();
     assert!(!fs.exists(&deep).unwrap() && fs.exists(&dir.path().join("a/b")).unwrap());
     for error in [
-        fs.open(&one, ReadOptions::default()).err().unwrap(),
+        fs.open(&one, ReadFileOptions::default()).err().unwrap(),
         fs.list(&deep).unwrap_err(),
         fs.len(&one).unwrap_err(),
         fs.remove(&one).unwrap_err(),

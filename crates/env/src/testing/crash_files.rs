@@ -13,7 +13,8 @@ use super::fault::Ops;
 use crate::checksum::crc32c;
 use crate::error::ends_early;
 use crate::fs::{
-    FileId, FileLock, Lease, LeaseState, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions,
+    FileId, FileLock, Lease, LeaseState, LockMode, ReadFileOptions, ReadRequest, Stamp,
+    WriteOptions,
 };
 use crate::space::first_step;
 use crate::sync::{Arc, Mutex};
@@ -361,7 +362,7 @@ impl FileSystem for CrashFs {
         Ok(Arc::new(CrashLogFile { handle, failed: OnceLock::new() }))
     }
 
-    fn open(&self, path: &Path, _options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
+    fn open(&self, path: &Path, _options: ReadFileOptions) -> Result<Arc<dyn ReadFile>> {
         let visit = self.shared.lock().take_visit(path);
         visit.into_iter().for_each(|act| act());
         let handle = self.look(Ops::OPEN, path, |state, place| {
@@ -374,7 +375,7 @@ impl FileSystem for CrashFs {
     }
 
     fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
-        let file = self.open(path, ReadOptions::default())?;
+        let file = self.open(path, ReadFileOptions::default())?;
         let mut bytes = vec![0; file.len() as usize];
         file.read_at(0, &mut bytes)?;
         Ok(bytes)

@@ -3,7 +3,7 @@
 //! Owns: the cases. Never does: use the real file system.
 
 use super::*;
-use crate::fs::{LockMode, ReadOptions, ReadRequest, WriteOptions, is_not_found};
+use crate::fs::{LockMode, ReadFileOptions, ReadRequest, WriteOptions, is_not_found};
 use crate::{FileSystem, WriteFile};
 use std::path::Path;
 use windrow_base::ErrorKind;
@@ -200,7 +200,7 @@ fn handles_and_locks_die_in_a_crash() {
     durable(&fs, B, b"bytes");
     let mut writer = create(&fs, A, b"1");
     let log = fs.create_log(path("/db/log"), 100).unwrap();
-    let reader = fs.open(path(B), ReadOptions::default()).unwrap();
+    let reader = fs.open(path(B), ReadFileOptions::default()).unwrap();
     let lock = fs.lock(path("/db/LOCK"), LockMode::Exclusive).unwrap();
     let busy = fs.lock(path("/db/LOCK"), LockMode::Exclusive).err().unwrap();
     assert_eq!(busy.kind(), ErrorKind::Busy);
@@ -279,7 +279,7 @@ fn faults_strike_by_index_path_kind_and_chance() {
     let never_again = Fault::new(FaultKind::TooManyFiles, Ops::OPEN, When::MatchingFrom(1));
     fs.inject(never_again.on_path(".sst"));
     fs.write_file(path("/db/1.sst"), b"x");
-    let open = |name| fs.open(path(name), ReadOptions::default()).map(|_| ());
+    let open = |name| fs.open(path(name), ReadFileOptions::default()).map(|_| ());
     open("/db/1.sst").unwrap();
     for _ in 0..3 {
         let error = open("/db/1.sst").unwrap_err();
@@ -292,7 +292,7 @@ fn faults_strike_by_index_path_kind_and_chance() {
     assert!(is_not_found(&open("/db/2.sst").unwrap_err()));
 
     fs.inject(Fault::new(FaultKind::Io, Ops::READ, When::Probability(0.3)));
-    let file = fs.open(path("/db/1.sst"), ReadOptions::default()).unwrap();
+    let file = fs.open(path("/db/1.sst"), ReadFileOptions::default()).unwrap();
     let failed = (0..1_000).filter(|_| file.read_at(0, &mut [0; 1]).is_err()).count();
     assert!((200..400).contains(&failed), "{failed}");
 }
@@ -302,7 +302,7 @@ fn flipped_and_misdirected_bytes() {
     let fs = fs();
     fs.write_file(path(B), &[0; 64]);
     fs.inject(Fault::new(FaultKind::FlipBit, Ops::READ, When::Matching(0)));
-    let file = fs.open(path(B), ReadOptions::default()).unwrap();
+    let file = fs.open(path(B), ReadFileOptions::default()).unwrap();
     let mut buf = [0u8; 64];
     file.read_at(0, &mut buf).unwrap();
     assert_eq!(buf.iter().map(|b| b.count_ones()).sum::<u32>(), 1);
@@ -356,14 +356,14 @@ fn short_reads_and_descriptors() {
     let fs = fs();
     fs.write_file(path(B), &[7; 64]);
     fs.set_descriptors_max(Some(2));
-    let file = fs.open(path(B), ReadOptions::default()).unwrap();
+    let file = fs.open(path(B), ReadFileOptions::default()).unwrap();
     fs.inject(Fault::new(FaultKind::ShortRead, Ops::READ, When::Matching(0)));
     let mut buf = [0u8; 64];
     assert_eq!(file.read_at(0, &mut buf).unwrap_err().kind(), ErrorKind::Corruption);
     file.read_at(0, &mut buf).unwrap();
     let log = fs.create_log(path(A), 10).unwrap();
     assert_eq!(fs.descriptors(), 2);
-    assert_eq!(fs.open(path(B), ReadOptions::default()).err().unwrap().kind(), ErrorKind::Io);
+    assert_eq!(fs.open(path(B), ReadFileOptions::default()).err().unwrap().kind(), ErrorKind::Io);
     assert!(fs.read_all(path(B)).is_err());
     drop(log);
     assert_eq!(fs.read_all(path(B)).unwrap(), [7; 64]);
@@ -531,7 +531,7 @@ fn directories() {
 fn read_many_gives_each_its_own_result() {
     let fs = fs();
     durable(&fs, A, b"0123456789");
-    let file = fs.open(path(A), ReadOptions::default()).unwrap();
+    let file = fs.open(path(A), ReadFileOptions::default()).unwrap();
     let (mut good, mut beyond) = ([0u8; 4], [0u8; 4]);
     let mut requests = [
         ReadRequest { file: &*file, offset: 2, buf: &mut good, result: Ok(()) },

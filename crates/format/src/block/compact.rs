@@ -36,7 +36,7 @@ pub(crate) struct Compact {
 }
 
 /// A key in the parts that it is stored in.
-struct Parts<'a> {
+struct KeyParts<'a> {
     first: [u8; 8],
     first_len: usize,
     rest: &'a [u8],
@@ -97,7 +97,7 @@ impl Compact {
     }
 
     /// The key of an entry without the shared prefix.
-    fn key<'a>(&self, bytes: &'a [u8], i: usize) -> Parts<'a> {
+    fn key<'a>(&self, bytes: &'a [u8], i: usize) -> KeyParts<'a> {
         let offset = |end: u16| usize::from(end & TAILS_BYTES_MAX as u16);
         let from = if i == 0 { 0 } else { offset(self.tail_end(bytes, i - 1)) };
         let end = self.tail_end(bytes, i);
@@ -110,7 +110,7 @@ impl Compact {
             (first_len, rest) = (usize::from(*len).min(self.width), before);
         }
         let (rest, trailer) = if end & TAIL_HAS_TRAILER != 0 { split(rest) } else { (rest, 0) };
-        Parts { first: self.prefix(bytes, i).to_be_bytes(), first_len, rest, trailer }
+        KeyParts { first: self.prefix(bytes, i).to_be_bytes(), first_len, rest, trailer }
     }
 
     /// Appends the key of an entry, without the shared prefix, to `out`; returns its trailer.

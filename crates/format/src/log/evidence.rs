@@ -82,7 +82,7 @@ pub(super) fn search(
 ) -> Result<Behind> {
     let mut search = EvidenceSearch { uid: header.uid, end: within.start, tries: 0 };
     let mut behind = Behind::default();
-    let mut pieces = Pieces::default();
+    let mut pieces = BatchFragments::default();
     let mut at = within.start;
     while at < within.end {
         let range = window.load_from(file, at, HEADER_BYTES)?;
@@ -137,12 +137,12 @@ pub(super) struct Behind {
 
 /// The fragments of a batch, being put together.
 #[derive(Default)]
-struct Pieces {
+struct BatchFragments {
     /// The offset of the batch, and the offset that its next fragment must have.
     open: Option<(u64, u64)>,
 }
 
-impl Pieces {
+impl BatchFragments {
     /// Takes the next whole fragment. Returns the offset of its batch if the fragment completes
     /// one.
     fn join(&mut self, place: Range<u64>, header: &FragmentHeader) -> Option<u64> {

@@ -296,8 +296,8 @@ fn fragments_of_elsewhere_do_not_pass() {
 fn newer_records_are_refused_not_skipped() {
     let of_class = |h: &mut FragmentHeader| h.class = 9;
     let of_stream = |h: &mut FragmentHeader| h.stream = 1;
-    type Change = fn(&mut FragmentHeader);
-    let changes: [(Framing, Change); 3] =
+    type HeaderChange = fn(&mut FragmentHeader);
+    let changes: [(Framing, HeaderChange); 3] =
         [(Framing::Fixed, of_class), (Framing::Fixed, of_stream), (Framing::Short, of_class)];
     for (framing, change) in changes {
         let mut bytes = encode_file_header(&file_header(LogKind::Wal, framing));

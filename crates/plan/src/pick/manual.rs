@@ -102,9 +102,9 @@ pub(crate) fn step(
             (true, true) => rewrite_step(view, &asked, state),
         };
         match step {
-            Step::Do(decision) => return decision,
-            Step::Wait => return Decision::Idle,
-            Step::Next => {
+            ManualStep::Do(decision) => return decision,
+            ManualStep::Wait => return Decision::Idle,
+            ManualStep::Next => {
                 let after = (state.level, state.log_done, state.done);
                 debug_assert!(before != after, "it comes no further than {after:?}");
             }
@@ -113,7 +113,7 @@ pub(crate) fn step(
     Decision::Idle
 }
 
-enum Step {
+enum ManualStep {
     Do(Decision),
     /// A running job is in the way.
     Wait,
@@ -122,7 +122,7 @@ enum Step {
 }
 
 /// Takes the whole of a level's SST-log in the range down, in one job.
-fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: bool) -> Step {
+fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: bool) -> ManualStep {
     debug_assert!(
         !state.log_done && state.after.is_none(),
         "the SST-log's turn is over: {state:?}"
@@ -136,21 +136,21 @@ fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: b
         .collect();
     if seeds.is_empty() {
         state.log_done = true;
-        return Step::Next;
+        return ManualStep::Next;
     }
     let to = if last { (level, Part::Run) } else { (level + 1, Part::Run) };
     invariant!(I10, to.0 > 0, "level 0 is the last one");
     match job(view, seeds, to, Reason::Manual) {
-        None => Step::Wait,
+        None => ManualStep::Wait,
         Some(decision) => {
             state.log_done = true;
-            Step::Do(decision)
+            ManualStep::Do(decision)
         }
     }
 }
 
 /// Takes the next files of a level's run down by one level.
-fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step {
+fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> ManualStep {
     debug_assert!(state.log_done, "a run goes down over its SST-log: {state:?}");
     let version = view.version;
     let level = state.level;
@@ -167,7 +167,7 @@ fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step
     }
     let Some(&(_, _, last)) = seeds.last() else {
         state.next_level();
-        return Step::Next;
+        return ManualStep::Next;
     };
     let reached = end(&version.part(level, Part::Run)[last]);
     let is_beyond = state.after.as_ref().is_none_or(|after| is_after(version, &reached, after));
@@ -179,25 +179,25 @@ fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step
         first.filter(|closure| closure.len() == 1).and_then(|c| decide(view, &c, Reason::Manual));
     if let Some(decision) = alone {
         state.after = Some(end(&version.part(level, Part::Run)[seeds[0].2]));
-        return Step::Do(decision);
+        return ManualStep::Do(decision);
     }
     match job(view, seeds, (level + 1, Part::Run), Reason::Manual) {
-        None => Step::Wait,
+        None => ManualStep::Wait,
         Some(decision) => {
             state.after = Some(reached);
-            Step::Do(decision)
+            ManualStep::Do(decision)
         }
     }
 }
 
 /// Rewrites the next file of the deepest run that gains by it.
-fn rewrite_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step {
+fn rewrite_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> ManualStep {
     let version = view.version;
     let level = state.level;
     let Some((i, file)) = remaining(version, asked, state).find(|(_, f)| gains(view, f, state))
     else {
         state.done = true;
-        return Step::Next;
+        return ManualStep::Next;
     };
     let is_beyond = state.after.as_ref().is_none_or(|after| is_after(version, &end(file), after));
     debug_assert!(is_beyond, "table {} is rewritten out of turn", file.number);
@@ -205,10 +205,10 @@ fn rewrite_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> 
     let allow = |f: &File| !view.busy.is_busy(f.number);
     let closure = close(version, [(level, Part::Run, i)], (level, Part::Run), allow);
     match closure.and_then(|closure| merge_of(view, &closure, Reason::Manual)) {
-        None => Step::Wait,
+        None => ManualStep::Wait,
         Some(decision) => {
             state.after = Some(end(file));
-            Step::Do(decision)
+            ManualStep::Do(decision)
         }
     }
 }

@@ -17,7 +17,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result, SeqNo};
-use windrow_env::fs::{ReadOptions, is_not_found};
+use windrow_env::fs::{ReadFileOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwapOption, Guard, Mutex};
 use windrow_env::{Buffer, FileSystem, ReadFile};
@@ -452,7 +452,7 @@ impl TableCache {
         }
         // Makes room first, so that the limit on files holds while this one opens.
         self.evict(1, Some(handle));
-        let file = self.fs.open(&handle.path(), ReadOptions { direct: self.direct_io });
+        let file = self.fs.open(&handle.path(), ReadFileOptions { direct: self.direct_io });
         let file = file.map_err(|error| self.judge_absence(error))?;
         let expect =
             Expect { file_bytes: handle.file_bytes, uid: handle.uid, order: handle.order.clone() };

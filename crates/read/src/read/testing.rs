@@ -26,7 +26,7 @@ use std::sync::Arc;
 use windrow_base::key::{self, Kind};
 use windrow_base::{KeyOrder, KeyspaceId, Result, SeqNo};
 use windrow_env::fs::{
-    FileLock, Lease, LeaseState, LockMode, ReadOptions as FileReadOptions, ReadRequest, Stamp,
+    FileLock, Lease, LeaseState, LockMode, ReadFileOptions as FileReadOptions, ReadRequest, Stamp,
     WriteOptions,
 };
 use windrow_env::testing::{self, Handles, Rng};

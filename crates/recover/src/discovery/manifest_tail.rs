@@ -8,7 +8,7 @@ use crate::log::growing_log::{GrowingLog, Took};
 use std::path::Path;
 use windrow_base::{Error, Result, SeqNo};
 use windrow_env::Env;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::current::Current;
 use windrow_format::log::{Class, Length, LogKind, LogReader};
 use windrow_format::names;
@@ -139,9 +139,9 @@ pub(crate) fn read_records(
 ) -> Result<()> {
     let (number, uid) = (current.manifest_number, current.manifest_uid);
     let path = dir.join(names::manifest(number));
-    let bytes = env.fs.open(&path, ReadOptions::default())?.len();
+    let bytes = env.fs.open(&path, ReadFileOptions::default())?.len();
     let open = || {
-        let file = env.fs.open(&path, ReadOptions::default())?;
+        let file = env.fs.open(&path, ReadFileOptions::default())?;
         let reader = LogReader::open(file, LogKind::Manifest, None)?;
         let header = reader.header();
         match (header.number, header.uid) == (number, uid) {

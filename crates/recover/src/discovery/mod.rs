@@ -20,7 +20,7 @@ use std::path::Path;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, check_invariant};
 use windrow_env::Env;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::current::Current;
 use windrow_format::log::{Class, Length, LogKind, LogReader};
 use windrow_format::names;
@@ -173,7 +173,7 @@ pub fn fold_manifest(
 ) -> Result<FoldedManifest> {
     let path = dir.join(names::manifest(number));
     let named = |e: Error| e.with_file(path.display().to_string());
-    let file = match env.fs.open(&path, ReadOptions::default()) {
+    let file = match env.fs.open(&path, ReadFileOptions::default()) {
         Ok(file) => file,
         Err(e) if windrow_env::fs::is_not_found(&e) => {
             return Err(named(Error::corruption("CURRENT names a manifest that is missing")));

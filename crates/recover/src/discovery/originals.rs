@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windrow_base::{ErrorKind, Result};
 use windrow_env::Env;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::names::{self, FileKind};
 use windrow_store::host::listing::Listing;
 
@@ -153,8 +153,8 @@ fn place_for(env: &Env, from: &Path, lost: &Path, name: &str) -> Result<PlaceFor
 /// Whether two files hold the same bytes, as far as they can be read.
 fn are_alike(env: &Env, one: &Path, other: &Path) -> bool {
     let compare = || -> Result<bool> {
-        let one = env.fs.open(one, ReadOptions::default())?;
-        let other = env.fs.open(other, ReadOptions::default())?;
+        let one = env.fs.open(one, ReadFileOptions::default())?;
+        let other = env.fs.open(other, ReadFileOptions::default())?;
         if one.len() != other.len() {
             return Ok(false);
         }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
 use windrow_env::Env;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::log::{FileHeader, Length, LogKind, LogReader};
 use windrow_format::names;
 use windrow_store::host::listing::Listing;
@@ -118,7 +118,7 @@ pub(crate) fn is_own(
 fn manifest_uid(env: &Env, dir: &Path, number: FileNumber) -> Result<Option<FileUid>> {
     let opened = env
         .fs
-        .open(&dir.join(names::manifest(number)), ReadOptions::default())
+        .open(&dir.join(names::manifest(number)), ReadFileOptions::default())
         .and_then(|file| LogReader::open(file, LogKind::Manifest, None));
     match opened {
         Ok(reader) => Ok(Some(reader.header().uid)),

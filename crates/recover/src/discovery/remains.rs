@@ -13,7 +13,7 @@
 use std::path::Path;
 use windrow_base::{Error, Result, debug_invariant};
 use windrow_env::Env;
-use windrow_env::fs::{EntryKind, ReadOptions, is_not_found};
+use windrow_env::fs::{EntryKind, ReadFileOptions, is_not_found};
 use windrow_format::names;
 use windrow_format::owner::{HEAD_BYTES, Owner, of_head};
 use windrow_read::events::Event;
@@ -36,7 +36,7 @@ pub(crate) fn owner_of(env: &Env, path: &Path) -> Result<Option<Owner>> {
         Some(EntryKind::File | EntryKind::Link) => {}
         Some(EntryKind::Directory | EntryKind::Other) => return Ok(Some(Owner::Other)),
     }
-    let file = match env.fs.open(path, ReadOptions::default()) {
+    let file = match env.fs.open(path, ReadFileOptions::default()) {
         Ok(file) => file,
         // A link that leads nowhere, or a file that has just gone.
         Err(error) if is_not_found(&error) => return Ok(Some(Owner::Other)),

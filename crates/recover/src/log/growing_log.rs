@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
     use std::path::Path;
-    use windrow_env::fs::ReadOptions;
+    use windrow_env::fs::ReadFileOptions;
     use windrow_env::testing::env;
     use windrow_format::log::{
         Class, FileHeader, Framing, LogKind, LogPosition, encode_file_header, frame,
@@ -124,7 +124,7 @@ mod tests {
             let image = &images[opened.get().min(images.len() - 1)];
             opened.set(opened.get() + 1);
             handles.fs.write_file(path, image);
-            LogReader::open(env.fs.open(path, ReadOptions::default())?, LogKind::Wal, None)
+            LogReader::open(env.fs.open(path, ReadFileOptions::default())?, LogKind::Wal, None)
         };
         let (mut tail, mut taken) = (GrowingLog { open: &open, at: 0 }, Vec::new());
         let ended = tail.read_promised(|record| {

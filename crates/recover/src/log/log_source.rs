@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, FileUid, Result};
-use windrow_env::fs::{ReadOptions, is_not_found};
+use windrow_env::fs::{ReadFileOptions, is_not_found};
 use windrow_env::{FileSystem, ReadFile};
 use windrow_format::log::{FileHeader, LogKind, LogReader};
 use windrow_format::names;
@@ -59,12 +59,12 @@ impl LogSource {
     /// # Errors
     /// `Io`.
     pub fn file(&self, fs: &dyn FileSystem) -> Result<Arc<dyn ReadFile>> {
-        let missing = match fs.open(&self.path, ReadOptions::default()) {
+        let missing = match fs.open(&self.path, ReadFileOptions::default()) {
             Err(error) if is_not_found(&error) => error,
             opened => return opened,
         };
         let kept = self.path.with_file_name(names::changes(self.number));
-        match fs.open(&kept, ReadOptions::default()) {
+        match fs.open(&kept, ReadFileOptions::default()) {
             Err(error) if is_not_found(&error) => Err(missing),
             opened => opened,
         }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use windrow_base::{Error, FileNumber, Result, SeqNo, unless_mutant};
 use windrow_env::Env;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::log::{Length, LogRecord, Mark};
 use windrow_format::names;
 use windrow_read::records_left_out::RecordsLeftOut;
@@ -151,7 +151,7 @@ impl<'a> LogsAtRest<'a> {
     ) -> Result<()> {
         let known = self.wals.get(&number).copied();
         let file = LogSource::at(path.to_path_buf(), number, known.as_ref());
-        let opened = self.env.fs.open(path, ReadOptions::default());
+        let opened = self.env.fs.open(path, ReadFileOptions::default());
         let opened = opened.inspect_err(|error| self.unopened = Some(error.clone()))?;
         let mut reader = file.reader(opened)?;
         let is_open = matches!(self.purpose, Purpose::Open(_));

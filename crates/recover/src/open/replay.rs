@@ -44,11 +44,11 @@ pub type RawTables = BTreeMap<KeyspaceId, Vec<(u32, File)>>;
 /// A replay under way.
 pub struct Replay<'a> {
     logs: LogsAtRest<'a>,
-    tables: Tables<'a>,
+    tables: ReplayTarget<'a>,
 }
 
 /// The memtables and tables that the records go to.
-struct Tables<'a> {
+struct ReplayTarget<'a> {
     database: &'a Database,
     state: &'a ManifestState,
     purpose: Purpose,
@@ -91,7 +91,7 @@ impl<'a> Replay<'a> {
 
     fn new(database: &'a Database, state: &'a ManifestState, purpose: Purpose) -> Replay<'a> {
         let logs = LogsAtRest::new((&database.env, &database.dir), state, purpose);
-        let tables = Tables {
+        let tables = ReplayTarget {
             database,
             state,
             purpose,
@@ -153,7 +153,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-impl Tables<'_> {
+impl ReplayTarget<'_> {
     fn take(&mut self, batch: LogBatch<'_>, is_behind_gap: bool) -> Result<()> {
         if is_behind_gap {
             self.put_away()?;

@@ -12,7 +12,7 @@
 
 use crate::discovery::read_current;
 use windrow_base::{Error, ErrorKind, FileNumber, debug_invariant};
-use windrow_env::fs::{ReadOptions, is_not_found};
+use windrow_env::fs::{ReadFileOptions, is_not_found};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::{LogKind, LogReader};
 use windrow_format::names;
@@ -105,7 +105,7 @@ impl OpenAttempt {
 /// The valid bytes of a log. Its length is the space reserved for it.
 fn log_bytes(host: &Host, number: FileNumber) -> u64 {
     let path = host.dir.join(names::wal(number));
-    let file = host.env.fs.open(&path, ReadOptions::default());
+    let file = host.env.fs.open(&path, ReadFileOptions::default());
     let Ok(mut reader) = file.and_then(|file| LogReader::open(file, LogKind::Wal, None)) else {
         return 0;
     };

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result};
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::batch;
 use windrow_format::log::{Class, LogKind, LogReader};
 use windrow_format::table::{self, Expect, Properties, Table};
@@ -127,7 +127,7 @@ impl FileEvidence {
         number: FileNumber,
         found: &mut BTreeSet<KeyspaceId>,
     ) -> Result<()> {
-        let file = site.env.fs.open(&site.wal_path(number), ReadOptions::default())?;
+        let file = site.env.fs.open(&site.wal_path(number), ReadFileOptions::default())?;
         let mut reader = LogReader::open(file, LogKind::Wal, None)?;
         while let Some(record) = reader.next()? {
             if record.durable_up_to > 0 {
@@ -149,7 +149,7 @@ impl FileEvidence {
 /// # Errors
 /// The error of opening it: it may be whole.
 pub(super) fn look_at(site: &Site<'_>, number: FileNumber) -> Result<Option<Properties>> {
-    let file = site.env.fs.open(&site.table_path(number), ReadOptions::default())?;
+    let file = site.env.fs.open(&site.table_path(number), ReadFileOptions::default())?;
     let custom = site.options.components.comparators.iter().cloned().map(KeyOrder::Custom);
     let orders: Vec<KeyOrder> = [KeyOrder::Bytewise].into_iter().chain(custom).collect();
     let uids = table::uids(&*file);

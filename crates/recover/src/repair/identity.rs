@@ -14,7 +14,7 @@ use super::site::Site;
 use crate::discovery::read_current;
 use std::collections::BTreeMap;
 use windrow_base::FileNumber;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::current::Current;
 use windrow_format::log::{LogKind, LogReader};
 use windrow_format::names;
@@ -64,7 +64,7 @@ impl Identity {
 fn is_known(site: &Site<'_>, current: &Current) -> bool {
     let (number, uid) = (current.manifest_number, current.manifest_uid);
     let open = |name: String, kind| {
-        let file = site.env.fs.open(&site.dir.join(name), ReadOptions::default()).ok()?;
+        let file = site.env.fs.open(&site.dir.join(name), ReadFileOptions::default()).ok()?;
         Some(LogReader::open(file, kind, None).ok()?.header().clone())
     };
     open(names::manifest(number), LogKind::Manifest).is_some_and(|header| header.uid == uid)

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result};
 use windrow_env::ReadFile;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::log::{FILE_HEADER_BYTES, LogKind, LogReader};
 use windrow_format::names;
 use windrow_read::records_left_out::RecordsLeftOut;
@@ -40,7 +40,7 @@ pub(super) fn replay(
     for &number in site.listing.wals.range(from..) {
         let path = site.wal_path(number);
         // A log that cannot be opened now may be whole.
-        let file = site.env.fs.open(&path, ReadOptions::default())?;
+        let file = site.env.fs.open(&path, ReadFileOptions::default())?;
         if !was_never_begun(findings.report.manifest_rebuilt, file, number, state) {
             paths.insert(number, path);
         }

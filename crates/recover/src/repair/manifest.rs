@@ -11,7 +11,7 @@ use crate::discovery::own_files::is_own;
 use crate::discovery::{FoundManifest, fold_manifest, read_current};
 use crate::log::log_source::is_log;
 use windrow_base::{KeyspaceId, Result};
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::log::{Class, Length, LogKind, LogReader, Mark};
 use windrow_store::manifest::folded_manifest::FoldedManifest;
 use windrow_store::manifest::record::ManifestRecord;
@@ -78,7 +78,7 @@ fn uid_of_tables(site: &Site<'_>, state: &ManifestState) -> Result<u64> {
 fn cross_check(site: &Site<'_>, state: &ManifestState, manifest: &FoldedManifest) -> Result<()> {
     for &number in &site.listing.wals {
         let path = site.wal_path(number);
-        let file = site.env.fs.open(&path, ReadOptions::default())?;
+        let file = site.env.fs.open(&path, ReadFileOptions::default())?;
         let Ok(mut reader) = LogReader::open(file, LogKind::Wal, None) else { continue };
         let header = reader.header();
         let known = state.wals.get(&number);

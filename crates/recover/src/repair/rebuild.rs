@@ -25,7 +25,7 @@ use crate::repair::lineage::{Lineage, Origin, OriginEntry};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, SeqNo, key};
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::names;
 use windrow_plan::tree::{Edit, File, Part};
 use windrow_read::read::level_iter::LevelIter;
@@ -201,7 +201,7 @@ impl Rebuild<'_> {
     fn give_up_unknown(&mut self) -> Result<()> {
         let site = self.site;
         for (number, _) in self.evidence.tables.iter().filter(|(_, known)| known.is_none()) {
-            let file = site.env.fs.open(&site.table_path(*number), ReadOptions::default())?;
+            let file = site.env.fs.open(&site.table_path(*number), ReadFileOptions::default())?;
             if is_blank(&*file, 0) {
                 continue;
             }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{FileNumber, FileUid, Result, SeqNo, key};
 use windrow_env::ReadFile;
-use windrow_env::fs::{ReadOptions, is_not_found};
+use windrow_env::fs::{ReadFileOptions, is_not_found};
 use windrow_format::block::BlockIter;
 use windrow_format::names;
 use windrow_format::table::{self, BlockHandle, BlockKind, Properties, Remains};
@@ -52,7 +52,7 @@ pub(super) fn salvage(
         keyspace: Some(tree.name.to_string()),
         ..DamagedTable::default()
     };
-    let saved = match site.env.fs.open(damaged.path, ReadOptions::default()) {
+    let saved = match site.env.fs.open(damaged.path, ReadFileOptions::default()) {
         Ok(file) => {
             let remains = table::remains(&file, damaged.uid, &tree.reads.order);
             account.count(damaged, remains.properties.as_ref());

@@ -7,7 +7,7 @@ use crate::discovery::traces;
 use std::path::{Path, PathBuf};
 use windrow_base::{Error, FileNumber, Result};
 use windrow_env::Env;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::names;
 use windrow_format::table::{self, Expect};
 use windrow_plan::tree::File;
@@ -53,7 +53,7 @@ impl<'a> Site<'a> {
     /// # Errors
     /// The error of opening the table: it may be whole.
     pub(super) fn check(&self, tree: &Tree, file: &File) -> Result<Option<Error>> {
-        let raw = self.env.fs.open(&self.table_path(file.number), ReadOptions::default())?;
+        let raw = self.env.fs.open(&self.table_path(file.number), ReadFileOptions::default())?;
         let expect =
             Expect { file_bytes: file.bytes, uid: file.uid, order: tree.reads.order.clone() };
         Ok(table::verify(&raw, expect).err())

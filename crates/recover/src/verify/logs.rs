@@ -17,7 +17,7 @@ use crate::log::seq_chain::{LogEntry, SeqChain};
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_env::ReadFile;
-use windrow_env::fs::{ReadOptions, is_not_found};
+use windrow_env::fs::{ReadFileOptions, is_not_found};
 use windrow_format::log::{FILE_HEADER_BYTES, LogKind, LogReader, LogRecord};
 use windrow_format::names;
 use windrow_store::manifest::record::ManifestRecord;
@@ -85,7 +85,7 @@ fn manifest_in_force(database: &Database) -> Result<Option<Arc<dyn ReadFile>>> {
     database
         .env
         .fs
-        .open(&database.dir.join(names::manifest(number)), ReadOptions::default())
+        .open(&database.dir.join(names::manifest(number)), ReadFileOptions::default())
         .map(Some)
 }
 

@@ -13,7 +13,7 @@ pub use report::VerifyReport;
 use crate::database::Database;
 use std::sync::Arc;
 use windrow_base::{Error, Result, unless_mutant};
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_format::table::{self, Expect};
 use windrow_read::read::level_iter::LevelIter;
 use windrow_read::read::merge_iter::{MergeIter, MergeSource};
@@ -63,7 +63,7 @@ pub fn verify(
 fn check_table(database: &Database, tree: &Tree, file: &VersionFile) -> Result<u64> {
     let path = file.table.path();
     let named = |e: Error| e.with_file(path.display().to_string());
-    let read = ReadOptions { direct: database.settings.direct_io };
+    let read = ReadFileOptions { direct: database.settings.direct_io };
     let raw = database.env.fs.open(&path, read)?;
     let expect =
         Expect { file_bytes: file.file.bytes, uid: file.file.uid, order: tree.reads.order.clone() };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use windrow::inspect::{self, RepairReport};
 use windrow::{Db, Error, ErrorKind, Options, WriteSync};
 use windrow_env::FileSystem;
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::names;
 use windrow_format::table::{Expect, Table};
@@ -161,7 +161,7 @@ fn combined_operands_count(with_log: bool) -> Result<(), String> {
     for (_, version) in inspect::trees(&db) {
         for (_, _, file) in version.files() {
             let path = Path::new(DIR).join(names::table(file.number));
-            let raw = handles.fs.open(&path, ReadOptions::default()).map_err(text)?;
+            let raw = handles.fs.open(&path, ReadFileOptions::default()).map_err(text)?;
             let (file_bytes, uid, order) = (file.bytes, file.uid, version.order.clone());
             let table = Table::open(&raw, Expect { file_bytes, uid, order }).map_err(text)?;
             let made_of = table.properties().made_of.clone();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use windrow::{Db, InKeyspace, Options, inspect};
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::ReadFileOptions;
 use windrow_env::testing::{
     CrashFs, FileDamage, Handles, NameDamage, PowerLoss, Rng, SeededRandom, env,
 };
@@ -342,7 +342,7 @@ fn logs_of(fs: &CrashFs) -> BTreeMap<String, Vec<RecordRange>> {
 }
 
 fn log_records(fs: &CrashFs, name: &str) -> windrow_base::Result<Vec<RecordRange>> {
-    let file = fs.open(&path(name), ReadOptions::default())?;
+    let file = fs.open(&path(name), ReadFileOptions::default())?;
     let mut reader = LogReader::open(file, LogKind::Wal, None)?;
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {
@@ -376,7 +376,7 @@ fn tell_apart(op: &mut Op) {
 
 /// Returns the data blocks of a table whose index is in one piece.
 fn blocks_of(fs: &CrashFs, name: &str, expect: Expect) -> windrow_base::Result<Vec<Range<u64>>> {
-    let table = Table::open(&fs.open(&path(name), ReadOptions::default())?, expect)?;
+    let table = Table::open(&fs.open(&path(name), ReadFileOptions::default())?, expect)?;
     let mut blocks = Vec::new();
     let mut index = table.index_iter();
     index.seek_first();

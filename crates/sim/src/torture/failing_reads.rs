@@ -78,7 +78,7 @@ impl FailingReads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_env::fs::{ReadOptions, ReadRequest, is_shortage};
+    use windrow_env::fs::{ReadFileOptions, ReadRequest, is_shortage};
 
     #[test]
     fn chosen_files_fail_while_the_switch_is_on() {
@@ -89,7 +89,7 @@ mod tests {
         // Also through the directory, as the engine reads.
         let anchored = fs.files().anchor(dir.path()).unwrap();
         let files =
-            paths.each_ref().map(|path| anchored.open(path, ReadOptions::default()).unwrap());
+            paths.each_ref().map(|path| anchored.open(path, ReadFileOptions::default()).unwrap());
         let read_many = || {
             let mut bufs = [[0; 5], [0; 5]];
             let mut requests = Vec::new();

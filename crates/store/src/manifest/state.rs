@@ -65,7 +65,7 @@ pub struct ManifestState {
 }
 
 /// The state after a record: all of it but the keyspaces that the record does not name.
-pub struct Change {
+pub struct StateChange {
     /// The keyspaces that the record names; `None` after a full snapshot, which keeps none of those
     /// before.
     named: Option<BTreeSet<KeyspaceId>>,
@@ -104,7 +104,7 @@ impl ManifestState {
     ///
     /// # Errors
     /// As [`ManifestState::apply`].
-    pub fn change(&self, record: &ManifestRecord, order_of: &OrderOf<'_>) -> Result<Change> {
+    pub fn change(&self, record: &ManifestRecord, order_of: &OrderOf<'_>) -> Result<StateChange> {
         let named: BTreeSet<_> = record.0.iter().filter_map(Field::keyspace).collect();
         let there = |id: &KeyspaceId| Some((*id, self.keyspaces.get(id)?.clone()));
         let mut after = ManifestState {
@@ -118,11 +118,11 @@ impl ManifestState {
         };
         after.apply(record, order_of)?;
         let is_whole = record.0.contains(&Field::Snapshot);
-        Ok(Change { named: (!is_whole).then_some(named), after })
+        Ok(StateChange { named: (!is_whole).then_some(named), after })
     }
 
     /// Takes over the state after a record.
-    pub fn adopt(&mut self, Change { named, mut after }: Change) {
+    pub fn adopt(&mut self, StateChange { named, mut after }: StateChange) {
         if let Some(named) = named {
             let changed =
                 std::mem::replace(&mut after.keyspaces, std::mem::take(&mut self.keyspaces));

@@ -7,8 +7,8 @@
 
 use super::super::change_part::{PartBatch, append, not_next};
 use super::super::names;
-use super::super::pace::Pace;
-use super::super::record::{ChangePart, ChangesSince, Place};
+use super::super::pace::CopyPace;
+use super::super::record::{ChangePart, ChangesSince, HistoryPlace};
 use super::super::sum::Sum;
 use super::super::target::BackupTarget;
 use std::path::Path;
@@ -67,10 +67,10 @@ pub(in super::super) struct Archive {
 }
 
 /// The parts of a backup's changes.
-struct Parts<'a, 'p> {
+struct ChangeParts<'a, 'p> {
     target: &'a dyn BackupTarget,
     number: u64,
-    pace: &'a mut Pace<'p>,
+    pace: &'a mut CopyPace<'p>,
     stored: &'a mut ChangesSince,
     bytes: Vec<u8>,
     /// The last sequence number in `bytes`, or before them.
@@ -101,8 +101,8 @@ impl Archive {
         (env, dir): (&Env, &Path),
         target: &dyn BackupTarget,
         (number, earlier, seq): (u64, Option<Earlier>, SeqNo),
-        pace: &mut Pace<'_>,
-    ) -> Result<Place> {
+        pace: &mut CopyPace<'_>,
+    ) -> Result<HistoryPlace> {
         let goes_on = |earlier: &Earlier| {
             self.state.goes_on_from(earlier.session, earlier.seq) && earlier.seq <= seq
         };
@@ -117,26 +117,26 @@ impl Archive {
             let begin = |log: &ChangeLog| log.first_seq.is_some_and(|f| f <= stored.through + 1);
             let at = self.logs.iter().rposition(begin);
             let logs = &self.logs[at.unwrap_or(self.logs.len())..];
-            let mut parts = Parts::new(target, number, pace, stored);
+            let mut parts = ChangeParts::new(target, number, pace, stored);
             // Behind damage, or a log that is gone meanwhile, nothing goes on.
             let _ = parts.read((env, dir), logs, seq);
             parts.failed.take().map_or_else(|| parts.put(), Err)?;
         }
         let session = self.state.sessions.last().map(|session| session.uid);
         let dropped = self.state.dropped.to_vec();
-        Ok(Place { seq, session, dropped, changes })
+        Ok(HistoryPlace { seq, session, dropped, changes })
     }
 }
 
-impl<'a, 'p> Parts<'a, 'p> {
+impl<'a, 'p> ChangeParts<'a, 'p> {
     fn new(
         target: &'a dyn BackupTarget,
         number: u64,
-        pace: &'a mut Pace<'p>,
+        pace: &'a mut CopyPace<'p>,
         stored: &'a mut ChangesSince,
-    ) -> Parts<'a, 'p> {
+    ) -> ChangeParts<'a, 'p> {
         let (last_seq, bytes) = (stored.through, Vec::new());
-        Parts { target, number, pace, stored, bytes, last_seq, read_seq: 0, failed: None }
+        ChangeParts { target, number, pace, stored, bytes, last_seq, read_seq: 0, failed: None }
     }
 
     /// Reads logs up to a sequence number. The first one begins early enough.

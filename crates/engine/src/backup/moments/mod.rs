@@ -21,5 +21,5 @@ mod plan;
 mod reached;
 
 pub(super) use archive::{Archive, ChangeLog, Earlier};
-pub(super) use plan::Plan;
+pub(super) use plan::RestorePlan;
 pub use reached::Moment;

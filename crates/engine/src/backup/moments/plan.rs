@@ -18,7 +18,7 @@ use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
 use windrow_store::manifest::record::{DroppedKeyspace, Field, KeyspaceRecord, ManifestRecord};
 
 /// A restore that is possible.
-pub(in super::super) struct Plan {
+pub(in super::super) struct RestorePlan {
     /// The backup that it begins with.
     pub(in super::super) base: Contents,
     /// Its manifest, with the keyspaces of the moment.
@@ -28,30 +28,30 @@ pub(in super::super) struct Plan {
     /// Batches behind the backup.
     pub(in super::super) batches: u64,
     base_seq: SeqNo,
-    parts: Vec<Part>,
+    parts: Vec<ChangesPart>,
 }
 
 /// A part of changes in a target.
-struct Part {
+struct ChangesPart {
     name: String,
     sum: Sum,
 }
 
 /// The backups behind the one that a restore begins with, each with the changes since the one before.
-struct Chain {
+struct BackupChain {
     links: Vec<Contents>,
 }
 
 /// The changes up to a moment, and the parts that they are in.
 struct ChangesRead {
-    parts: Vec<Part>,
+    parts: Vec<ChangesPart>,
     found: Found,
     /// The sequence number of the moment, and the number of batches up to there, if the changes go on
     /// to it.
     reached: Option<(SeqNo, u64)>,
 }
 
-impl Plan {
+impl RestorePlan {
     /// Plans a restore to a moment, from a given backup on, or from the last one before it.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Plan {
         target: &dyn BackupTarget,
         to: Moment,
         from: Option<u64>,
-    ) -> Result<Plan> {
+    ) -> Result<RestorePlan> {
         let records = Records::of(target)?;
         let base = match from {
             Some(number) => existing(target, Some(number))?,
@@ -77,7 +77,7 @@ impl Plan {
         let gone = chain.gone(seq);
         chain.check_ingestions(&base, &found, seq, &gone)?;
         let manifest = chain.manifest(&base, &found, seq, &gone)?;
-        Ok(Plan { base, manifest, seq, batches, base_seq, parts })
+        Ok(RestorePlan { base, manifest, seq, batches, base_seq, parts })
     }
 
     /// The tables that the moment needs.
@@ -99,7 +99,7 @@ impl Plan {
         to: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut next_seq = self.base_seq + 1;
-        for Part { name, sum } in &self.parts {
+        for ChangesPart { name, sum } in &self.parts {
             change_part::read(target, name, *sum, &mut |item| {
                 let Item::Batch(batch) = item else { return Ok(true) };
                 if self.seq < batch.last_seq {
@@ -165,7 +165,7 @@ impl Records {
     }
 
     /// The backups that go on from one, each from the one before.
-    fn chain(mut self, number: u64) -> Chain {
+    fn chain(mut self, number: u64) -> BackupChain {
         let (mut links, mut last) = (Vec::new(), number);
         let mut later = self.0.split_off(&(number + 1));
         while let Some((next, contents)) = later.pop_first() {
@@ -174,11 +174,11 @@ impl Records {
                 links.push(contents);
             }
         }
-        Chain { links }
+        BackupChain { links }
     }
 }
 
-impl Chain {
+impl BackupChain {
     /// Reads the changes up to a moment.
     fn read(&self, target: &dyn BackupTarget, to: Moment, base_seq: SeqNo) -> Result<ChangesRead> {
         let mut found = Found { read_seq: base_seq, ..Found::default() };
@@ -194,7 +194,7 @@ impl Chain {
                     moment.take(item, &mut found)
                 })
                 .map_err(|error| error.with_file(&*name))?;
-                parts.push(Part { name, sum: part.sum });
+                parts.push(ChangesPart { name, sum: part.sum });
             }
             let is_whole = found.read_seq == seq_of(target, link)?;
             if moment.is_over(found.read_seq) || !is_whole {
