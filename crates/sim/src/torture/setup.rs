@@ -76,7 +76,7 @@ impl Setup {
 /// Returns the options of an open that makes no database and needs little memory.
 ///
 /// # Errors
-/// None in fact.
+/// A setting that this build does not know.
 pub(super) fn small_options() -> Result<Options, String> {
     let setup = Setup { settings: vec!["memory_bytes=8MiB".into(), "memtable_bytes=64KiB".into()] };
     let mut options = setup.options()?;
