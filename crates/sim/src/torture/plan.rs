@@ -2,9 +2,11 @@
 //!
 //! Owns: the arguments that all runs share. Never does: run.
 
+use super::stop;
 use super::volume;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The arguments that runs share: number of rounds, seed, preset, places.
 #[derive(Args, Clone, Debug)]
@@ -74,6 +76,36 @@ pub(super) fn scratch(parent: PathBuf, seed: u64) -> Result<tempfile::TempDir, F
     std::fs::create_dir_all(&parent)
         .and_then(|()| tempfile::Builder::new().prefix("torture-").tempdir_in(&parent))
         .map_err(|e| Failure { why: format!("{}: {e}", parent.display()), seed, kept: None })
+}
+
+/// Runs directories one after the other, each by the next seed, until the run is over. The figures are
+/// reported every 20 s.
+///
+/// # Errors
+/// The failure of a directory, which is kept.
+pub(super) fn one_by_one<F>(
+    (parent, first): (PathBuf, u64),
+    figures: &mut F,
+    (is_over, line): (impl Fn(&F) -> bool, impl Fn(&F) -> String),
+    mut live: impl FnMut(&Path, u64, &mut F) -> Result<(), String>,
+) -> Result<(), Failure> {
+    let scratch = scratch(parent, first)?;
+    let (mut seed, mut said) = (first, Instant::now());
+    while !is_over(figures) && !stop::requested() {
+        let dir = scratch.path().join(format!("seed-{seed}"));
+        let made = std::fs::create_dir_all(&dir).map_err(|error| error.to_string());
+        if let Err(why) = made.and_then(|()| live(&dir, seed, figures)) {
+            let _ = scratch.keep();
+            return Err(Failure { why: format!("seed {seed}, {why}"), seed, kept: Some(dir) });
+        }
+        let _ = std::fs::remove_dir_all(&dir);
+        seed += 1;
+        if said.elapsed() > Duration::from_secs(20) {
+            said = Instant::now();
+            eprintln!("{}", line(figures));
+        }
+    }
+    Ok(())
 }
 
 /// The outcome of a run.

@@ -28,6 +28,8 @@ pub(super) enum Death {
 pub(super) enum End {
     /// By SIGKILL.
     Killed,
+    /// By SIGKILL, since it had not come to its end or to its system call in time.
+    Overdue,
     /// With exit code 0.
     Done,
     /// In another way, with its words.
@@ -119,7 +121,7 @@ impl Running {
                 std::thread::sleep(time);
                 self.kill();
             }
-            Death::AtCall(..) => self.wait_or_kill(STRACE_MOST)?,
+            Death::AtCall(..) => return self.end_within(STRACE_MOST),
         }
         self.end()
     }
@@ -129,8 +131,14 @@ impl Running {
     /// # Errors
     /// The system's error.
     pub(super) fn end_within(mut self, most: Duration) -> Result<End, String> {
-        self.wait_or_kill(most)?;
-        self.end()
+        let is_overdue = self.waits_longer_than(most)?;
+        if is_overdue {
+            self.kill();
+        }
+        match self.end()? {
+            End::Killed if is_overdue => Ok(End::Overdue),
+            end => Ok(end),
+        }
     }
 
     fn kill(&mut self) {
@@ -148,16 +156,15 @@ impl Running {
         Ok(end_of(self.0.wait().map_err(waited)?, &said))
     }
 
-    fn wait_or_kill(&mut self, most: Duration) -> Result<(), String> {
+    fn waits_longer_than(&mut self, most: Duration) -> Result<bool, String> {
         let until = Instant::now() + most;
         while self.0.try_wait().map_err(waited)?.is_none() {
             if until <= Instant::now() {
-                self.kill();
-                break;
+                return Ok(true);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(())
+        Ok(false)
     }
 }
 

@@ -17,7 +17,7 @@ pub mod moments;
 use super::history::open_patiently;
 use super::judge::{Survives, Told, judge};
 use super::ledger::Ledger;
-use super::plan::{Failure, Outcome, scratch};
+use super::plan::{self, Failure, Outcome};
 use super::program::{Death, End, Program};
 use super::setup::{Setup, small_options};
 use super::stop;
@@ -138,10 +138,8 @@ impl Figures {
 /// # Errors
 /// The backup that was lost or wrong.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
-    let failure = |seed, why, kept| Failure { why, seed, kept };
-    let program =
-        Program::find(plan.program.as_deref()).map_err(|why| failure(plan.seed, why, None))?;
-    let scratch = scratch(plan.dir.clone().unwrap_or_else(Ledger::directory), plan.seed)?;
+    let failure = |why| Failure { why, seed: plan.seed, kept: None };
+    let program = Program::find(plan.program.as_deref()).map_err(failure)?;
     let mut figures = Figures {
         begin: Instant::now(),
         counts: [Count::default(); 3],
@@ -149,23 +147,11 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
         restored: 0,
         acknowledged: 0,
     };
-    let (mut seed, mut said) = (plan.seed, Instant::now());
-    while !figures.is_over(plan) && !stop::requested() {
-        let dir = scratch.path().join(format!("seed-{seed}"));
-        let lived = std::fs::create_dir_all(&dir).map_err(|error| error.to_string());
-        let lived =
-            lived.and_then(|()| History::new(plan, &program, &dir, seed, &mut figures).live());
-        if let Err(why) = lived {
-            let _ = scratch.keep();
-            return Err(failure(seed, format!("seed {seed}, {why}"), Some(dir)));
-        }
-        let _ = std::fs::remove_dir_all(&dir);
-        seed += 1;
-        if said.elapsed() > Duration::from_secs(20) {
-            said = Instant::now();
-            eprintln!("{}", figures.line());
-        }
-    }
+    let parent = plan.dir.clone().unwrap_or_else(Ledger::directory);
+    let over_and_line = (|figures: &Figures| figures.is_over(plan), Figures::line);
+    plan::one_by_one((parent, plan.seed), &mut figures, over_and_line, |dir, seed, figures| {
+        History::new(plan, &program, dir, seed, figures).live()
+    })?;
     let without = if program.is_traceable() { "" } else { "; strace is not there" };
     Ok(Outcome::Passed(format!("{}{without}", figures.line())))
 }
@@ -333,7 +319,7 @@ impl<'a> History<'a> {
         let (before, newest) = (self.trace(), self.listed.numbers().last().copied());
         let is_done = match self.start(command, death)? {
             End::Done => true,
-            End::Killed => false,
+            End::Killed | End::Overdue => false,
             End::Failed(said) => return Err(said),
         };
         if matches!(death, Death::AtCall(..)) && self.backups().exists() {

@@ -14,8 +14,8 @@ use super::history::{History, close};
 use super::judge::Survives;
 use super::kill::shape;
 use super::ledger::Ledger;
-use super::plan::{Failure, Outcome, scratch};
-use super::program::{Death, Program};
+use super::plan::{self, Failure, Outcome};
+use super::program::{Death, End as ProgramEnd, Program};
 use super::setup::Setup;
 use super::stop;
 use super::worker::Task;
@@ -112,29 +112,17 @@ impl Figures {
 /// # Errors
 /// The batch that was lost, doubled or torn.
 pub(super) fn run(plan: &Plan) -> Result<Outcome, Failure> {
-    let failure = |seed, why, kept| Failure { why, seed, kept };
-    let program = Program::find(plan.program.as_deref());
-    let program = program.map_err(|why| failure(plan.seed, why, None))?;
-    let scratch = scratch(plan.dir.clone().unwrap_or_else(Ledger::directory), plan.seed)?;
+    let failure = |why| Failure { why, seed: plan.seed, kept: None };
+    let program = Program::find(plan.program.as_deref()).map_err(failure)?;
     let begin = Instant::now();
     let (kills, by_call, writers) = ([0; 2], 0, 0);
     let (judged, useful, acknowledged) = (0, 0, 0);
     let mut figures = Figures { begin, kills, by_call, writers, judged, useful, acknowledged };
-    let (mut seed, mut said) = (plan.seed, begin);
-    while !figures.is_over(plan) && !stop::requested() {
-        let dir = scratch.path().join(format!("seed-{seed}"));
-        let lived = Fed::new(plan, &program, &dir, seed, &mut figures).and_then(Fed::live);
-        if let Err(why) = lived {
-            let _ = scratch.keep();
-            return Err(failure(seed, format!("seed {seed}: {why}"), Some(dir)));
-        }
-        let _ = std::fs::remove_dir_all(&dir);
-        seed += 1;
-        if said.elapsed() > Duration::from_secs(20) {
-            said = Instant::now();
-            eprintln!("{}", figures.line());
-        }
-    }
+    let parent = plan.dir.clone().unwrap_or_else(Ledger::directory);
+    let over_and_line = (|figures: &Figures| figures.is_over(plan), Figures::line);
+    plan::one_by_one((parent, plan.seed), &mut figures, over_and_line, |dir, seed, figures| {
+        Fed::new(plan, &program, dir, seed, figures)?.live()
+    })?;
     let without = if program.is_traceable() { "" } else { "; strace is not there" };
     Ok(Outcome::Passed(format!("{}{without}", figures.line())))
 }
@@ -159,7 +147,6 @@ impl<'a> Fed<'a> {
         seed: u64,
         figures: &'a mut Figures,
     ) -> Result<Fed<'a>, String> {
-        std::fs::create_dir_all(dir).map_err(|error| error.to_string())?;
         let mut rng = Rng::new(seed);
         let shape = shape(&mut rng);
         let history = History::new(rng, shape, dir.join("db"), dir);
@@ -240,10 +227,10 @@ impl<'a> Fed<'a> {
             self.start_writer()?;
             self.figures.writers += 1;
         }
-        let is_killed = pipe.die(victim, death).map_err(|why| format!("{victim:?}: {why}"))?;
-        let by_call = matches!(death, Death::AtCall(..));
-        self.figures.kills[victim as usize] += u64::from(is_killed);
-        self.figures.by_call += u64::from(is_killed && by_call);
+        let end = pipe.die(victim, death).map_err(|why| format!("{victim:?}: {why}"))?;
+        self.figures.kills[victim as usize] += 1;
+        let is_by_call = end == ProgramEnd::Killed && matches!(death, Death::AtCall(..));
+        self.figures.by_call += u64::from(is_by_call);
         if self.plan.sabotage && 1 < self.mirror.next_seq {
             self.mirror.spoil()?;
         }

@@ -11,6 +11,11 @@ use std::time::Duration;
 /// The longest time that `windrow apply` may take to end once its input has.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The time that `windrow changes` is left once nobody reads.
+const LAST_LINE: Duration = Duration::from_millis(5);
+/// The words of `windrow apply` about a line that is cut off. No other refusal of a line is right.
+const CUT_LINE: &str = "not a line of `windrow changes --json`: EOF while parsing";
+
 /// An end of the pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -52,33 +57,34 @@ impl Pipe {
     }
 
     /// Waits for the death of one end, or brings it about, and then for the end of the other one. Returns
-    /// whether the victim was killed, and not over before.
+    /// how the victim ended.
     ///
     /// # Errors
     /// If an end ended otherwise than it must.
-    pub(super) fn die(self, victim: Side, death: Death) -> Result<bool, String> {
+    pub(super) fn die(self, victim: Side, death: Death) -> Result<End, String> {
         let Pipe { changes, apply } = self;
-        match victim {
+        let ends = match victim {
             Side::Changes => {
                 let end = changes.die(death)?;
-                match apply.end_within(PATIENCE)? {
-                    End::Done => {}
-                    // The last line that the victim wrote has no end.
-                    End::Failed(said) if said.contains("is the first that is not applied") => {}
-                    end => return Err(format!("`windrow apply` without its source: {end:?}")),
-                }
-                is_killed("windrow changes", end)
+                (end, apply.end_within(PATIENCE)?)
             }
             Side::Apply => {
                 let end = apply.die(death)?;
                 // It notices with its next line, and there may be none.
-                match changes.die(Death::After(Duration::from_millis(5)))? {
-                    End::Killed | End::Done => {}
-                    End::Failed(said) if said.contains("signal: 13") => {}
-                    end => return Err(format!("`windrow changes` without its reader: {end:?}")),
-                }
-                is_killed("windrow apply", end)
+                (end, changes.die(Death::After(LAST_LINE))?)
             }
+        };
+        let is_right = match &ends {
+            // Neither ends by itself while the other one is there.
+            (End::Failed(_) | End::Done, _) | (_, End::Overdue) => false,
+            // The last line that the victim wrote has no end.
+            (_, End::Failed(said)) => victim == Side::Changes && said.contains(CUT_LINE),
+            (_, End::Killed) => victim == Side::Apply,
+            (_, End::Done) => true,
+        };
+        match is_right {
+            true => Ok(ends.0),
+            false => Err(format!("the victim and the other end: {ends:?}")),
         }
     }
 
@@ -92,14 +98,5 @@ impl Pipe {
             [End::Done, End::Done] => Ok(()),
             ends => Err(format!("the pipe that nobody kills: {ends:?}")),
         }
-    }
-}
-
-fn is_killed(name: &str, end: End) -> Result<bool, String> {
-    match end {
-        End::Killed => Ok(true),
-        // A system call that it never made.
-        End::Done => Ok(false),
-        End::Failed(said) => Err(format!("`{name}`: {said}")),
     }
 }
