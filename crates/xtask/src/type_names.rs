@@ -3,6 +3,7 @@
 //! Owns: the comparison, and the names that may be there twice. Never does: look into programs, which
 //! each have a `Plan` or a `Case` of their own.
 
+use crate::assertions::{is_within, test_modules};
 use crate::conditions::is_for_tests;
 use crate::findings::Findings;
 use crate::source::{self, Source};
@@ -28,10 +29,11 @@ pub fn check(root: &Path) -> Findings {
 
 fn findings(sources: &[Source]) -> Vec<String> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let for_tests: Vec<String> = sources.iter().flat_map(test_modules).collect();
     for source in sources {
         let dir = source.crate_dir();
         let is_library = source.path.starts_with(&format!("crates/{dir}/src/"));
-        let is_library = is_library && !source.path.contains("test");
+        let is_library = is_library && !is_within(&source.path, &for_tests);
         if is_library && LIBRARIES.contains(&dir) {
             Types { path: &source.path, places: &mut places }.visit_file(&source.syntax);
         }

@@ -54,7 +54,7 @@ struct Space {
 #[derive(Clone, Copy, PartialEq)]
 enum Below {
     /// As it is at the moment.
-    HeldState,
+    Moment,
     /// Nothing was there.
     Nothing,
     /// Entries came in that the log does not have.
@@ -160,7 +160,7 @@ impl Space {
         let snapshot = &base.snapshot.inner;
         if let Some(tree) = base.tree(id) {
             let is_readable = !tree.is_dropped() || tree.is_seen_by(snapshot.id);
-            let below = if is_readable { Below::HeldState } else { Below::Unknown };
+            let below = if is_readable { Below::Moment } else { Below::Unknown };
             return Some(Space::new(Keyspace::new(snapshot.database.clone(), tree.clone()), below));
         }
         if base.lost.contains(&id) {
@@ -217,7 +217,7 @@ impl Space {
             return Ok(OldValue::Unknown);
         }
         let below = || match self.below {
-            Below::HeldState => self.keyspace.get_at(base, key),
+            Below::Moment => self.keyspace.get_at(base, key),
             Below::Nothing | Below::Unknown => Ok(None),
         };
         match own.value((&self.keyspace.tree.reads, key), below) {
