@@ -124,7 +124,8 @@ impl Changes {
         self.next_seq
     }
 
-    /// Takes the next change, if there is one now. Returns at once, but for reads of the device.
+    /// Takes the next change, if there is one now. It waits for no change, only for reads of the device, and
+    /// for a record of the manifest (of a flush, a merge, a drop) that is being written at that moment.
     ///
     /// # Errors
     /// `InvalidArgument` if the database does not have the next change any more, or never will: the
