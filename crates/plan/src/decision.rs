@@ -93,6 +93,15 @@ pub enum Reason {
         /// Depth at which it goes down.
         limit: u32,
     },
+    /// A partition is deep by small flushes: the newest are merged within level 0.
+    PartitionOfSmallFlushes {
+        /// The partition, from 0.
+        partition: u32,
+        /// Epochs over its deepest point.
+        depth: u32,
+        /// Epochs that become one.
+        epochs: u32,
+    },
     /// A run is larger than its level's capacity, and the level's SST-log has room.
     RunToSstLog {
         /// Level of the run.
@@ -506,6 +515,11 @@ impl Reason {
                     "{depth} epochs of partition {partition} of level 0 cover one point, and {limit} start a merge"
                 )
             }
+            Reason::PartitionOfSmallFlushes { partition, depth, epochs } => write!(
+                f,
+                "{depth} epochs of partition {partition} of level 0 cover one point, and are small: \
+                 {epochs} of them become one"
+            ),
             _ => Ok(()),
         }
     }
@@ -547,7 +561,8 @@ impl fmt::Display for Reason {
             | Reason::Level0Blocked { .. }
             | Reason::Level0Queue { .. }
             | Reason::PartitionFull { .. }
-            | Reason::PartitionDeep { .. } => self.fmt_level0(f),
+            | Reason::PartitionDeep { .. }
+            | Reason::PartitionOfSmallFlushes { .. } => self.fmt_level0(f),
             Reason::RunToSstLog { .. }
             | Reason::SstLogFull { .. }
             | Reason::SstLogDeep { .. }

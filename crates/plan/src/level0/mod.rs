@@ -18,6 +18,7 @@ mod fifo;
 mod partitioned;
 mod partitions;
 mod sample;
+mod small_flushes;
 mod tiered;
 
 pub use fifo::Fifo;
