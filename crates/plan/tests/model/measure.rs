@@ -61,7 +61,7 @@ fn cost(policy: &str, draw: Keys, scale: Scale) -> Cost {
     cost_by_flush(policy, draw, scale, scale.memtable)
 }
 
-/// Returns the cost where each flush has so many entries: fewer than a memtable's, if somebody asks
+/// Returns the cost where each flush has `flush` entries: fewer than a memtable has, if somebody asks
 /// for flushes.
 fn cost_by_flush(policy: &str, draw: Keys, scale: Scale, flush: u64) -> Cost {
     let mut sim = Sim::new(Policy::parse(policy).unwrap());
