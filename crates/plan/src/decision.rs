@@ -93,7 +93,8 @@ pub enum Reason {
         /// Depth at which it goes down.
         limit: u32,
     },
-    /// A partition is deep by small flushes: the newest are merged within level 0.
+    /// A partition in its turn has small flushes, and a merge down would rewrite much: the newest are
+    /// merged within level 0.
     PartitionOfSmallFlushes {
         /// The partition, from 0.
         partition: u32,

@@ -44,6 +44,7 @@ macro_rules! features {
 pub const FEATURES: &[Feature] = features!(
     "everything" "batches" "flush_and_merge" "keyspaces" "checkpoints" "repairs" "switches"
     "range_deletes" "expiry" "merges" "closes" "manifests" "resumes" "ingestions"
+    "small_flushes"
 );
 
 impl Feature {

@@ -255,3 +255,38 @@ impl Trial {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::FEATURES;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use windrow::Event;
+
+    /// The workload would show nothing of these merges if its flushes all went down.
+    #[test]
+    fn small_flushes_are_merged_within_level_0() {
+        let feature = FEATURES.iter().find(|feature| feature.name == "small_flushes").unwrap();
+        let mut trial = Trial::new(&[]);
+        let merges = Arc::new(AtomicU64::new(0));
+        let mut options = trial.options().unwrap();
+        let counted = merges.clone();
+        options.components.listener = Some(Arc::new(move |event: &Event| {
+            let is_within =
+                |reason: &str| reason.contains("of level 0") && reason.contains("become one");
+            if matches!(event, Event::MergeBegin { reason, .. } if is_within(reason)) {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+        let mut database = Database::open(trial.world(), options).unwrap();
+        trial.judge.recovered(database.db()).unwrap();
+        for deed in feature.deeds().unwrap() {
+            if let Deed::Op(op) = deed {
+                trial.judge.step(&mut database, &op).unwrap();
+                trial.handles.jobs.step();
+            }
+        }
+        let merges = merges.load(Ordering::Relaxed);
+        assert!(3 <= merges, "{merges}");
+    }
+}

@@ -49,10 +49,10 @@ const JOB_FILES_MIN: u64 = 8;
 /// A partition goes first, however small it is, at this many times k where the dial sets k, and
 /// before writers are slowed.
 const DEPTH_OF_K: f64 = 2.0;
-/// Small pieces stay in level 0 where a merge down would rewrite at least this many times the
-/// partition's bytes of level 1. In the lab's tree of two memtables in level 1, twice the bytes had a
-/// sixteenth of a memtable for each flush cost 8.7 entries written per entry, four times 8.2, eight
-/// times 7.1, and merging down always 6.9; in a tree of one level 10.3, 9.4, 11.2 and 30.8.
+/// Small pieces stay in level 0 where level 1 has at least this many times the partition's bytes.
+/// Entries written per entry flushed, with flushes of a sixteenth of a memtable (the model of
+/// `tests/model/measure.rs`, uniform updates): with a level 1 of two memtables 8.7 at 2, 8.2 at 4, 7.1
+/// at 8, and 6.9 without such merges; in a tree of one level, of 31 memtables, 10.3, 9.4, 11.2, 30.8.
 const SMALL_BELOW_MIN: u64 = 4;
 /// No flush counts as less than this part of a memtable.
 const FLUSH_PART_MIN: u64 = 16;
