@@ -15,10 +15,10 @@ use alloc::vec::Vec;
 use windrow_base::debug_invariant;
 
 mod fifo;
+mod newest_flushes;
 mod partitioned;
 mod partitions;
 mod sample;
-mod small_flushes;
 mod tiered;
 
 pub use fifo::Fifo;

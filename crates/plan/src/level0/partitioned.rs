@@ -24,13 +24,13 @@
 //! left by other boundaries or another policy, brings in the files that it overlaps.
 //! So that a job stays bounded, it takes only the oldest of the partition's files if
 //! all would be too many. A file that overlaps nothing below is moved. A partition of small pieces
-//! stays in level 0, and has them merged with each other (`small_flushes.rs`).
+//! stays in level 0, and has them merged with each other (`newest_flushes.rs`).
 //!
 //! Owns: k, the limit, and the job of a partition. Never does: place a boundary (`partitions.rs`).
 
+use super::newest_flushes::{self, NewestFlushes, Worth};
 use super::partitions::{self, Partition};
 use super::sample::Sample;
-use super::small_flushes::{self, SmallFlushes};
 use crate::cut::Cutter;
 use crate::decision::{Decision, Reason};
 use crate::dial::{self, Dial};
@@ -148,7 +148,7 @@ impl Partitioned {
         settings: &PlanSettings,
         partition: &Partition,
         may_take: impl Fn(&File) -> bool,
-    ) -> Option<SmallFlushes> {
+    ) -> Option<NewestFlushes> {
         let partitions = version.boundaries.len() as u64 + 1;
         let log = version.part(0, Part::SstLog);
         let spans = partition.files.iter().map(|&i| log[i].span());
@@ -160,7 +160,8 @@ impl Partitioned {
         // A merge of fewer leaves the partition about as deep.
         let epochs_min = (self.depth(version, settings) / 2).max(2);
         let bytes_max = settings.memtable_bytes / partitions;
-        small_flushes::newest(log, partition, (epochs_min, bytes_max), may_take)
+        let worth = Worth { epochs_min, bytes_max, uneven_max: epochs_min };
+        newest_flushes::newest(log, &partition.files, worth, may_take)
     }
 
     /// Returns the job on the partition that is due.

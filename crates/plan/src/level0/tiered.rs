@@ -8,6 +8,7 @@
 //!
 //! Owns: when level 0 goes down. Never does: merge within level 0 while the way down is free.
 
+use super::newest_flushes::{self, Worth};
 use crate::decision::{Decision, Reason};
 use crate::pick;
 use crate::tree::closure::{Seat, close};
@@ -96,27 +97,12 @@ impl Tiered {
             return None;
         }
         let log = view.version.part(0, Part::SstLog);
-        let mut seeds: Vec<Seat> = Vec::new();
-        let (mut sum, mut epochs) = (0u64, 0u32);
-        for epoch in group.files.chunk_by(|&a, &b| log[a].epoch == log[b].epoch) {
-            let bytes: u64 = epoch.iter().map(|&i| log[i].bytes).sum();
-            let busy = epoch.iter().any(|&i| view.busy.is_busy(log[i].number));
-            if busy || (epochs > 0 && bytes / 2 > sum) {
-                break;
-            }
-            sum = sum.saturating_add(bytes);
-            epochs += 1;
-            seeds.extend(epoch.iter().map(|&i| (0, Part::SstLog, i)));
-        }
-        if epochs < self.k.max(2) {
-            return None;
-        }
-        debug_invariant!(I5, epochs <= group.files.len() as u32, "{epochs} epochs of a group");
-        let follows = seeds.windows(2).all(|pair| log[pair[0].2].epoch >= log[pair[1].2].epoch);
-        debug_invariant!(I5, follows, "epochs to be merged do not follow each other");
-        let reason = Reason::Level0Blocked { depth: group.depth, epochs };
-        let closure =
-            close(view.version, seeds, (0, Part::SstLog), |f| !view.busy.is_busy(f.number))?;
+        let allow = |f: &File| !view.busy.is_busy(f.number);
+        let worth = Worth { epochs_min: self.k.max(2), bytes_max: u64::MAX, uneven_max: 1 };
+        let newest = newest_flushes::newest(log, &group.files, worth, allow)?;
+        let seeds = group.files[..newest.tables].iter().map(|&i| -> Seat { (0, Part::SstLog, i) });
+        let reason = Reason::Level0Blocked { depth: group.depth, epochs: newest.epochs };
+        let closure = close(view.version, seeds, (0, Part::SstLog), allow)?;
         pick::merge_of(view, &closure, reason)
     }
 }
