@@ -422,32 +422,52 @@ fn time_of_recording() {
     }
 }
 
+/// Puts `puts` values of `value_bytes` under `keys` keys, in an order that jumps, and waits for all merges.
+fn of_large_values(settings: &[(&str, &str)], puts: u64, keys: u64, value_bytes: usize) -> Db {
+    let (env, _handles) = windrow_env::testing::env(1);
+    let mut options = Options::default();
+    options.components.env = Some(env);
+    settings.iter().for_each(|(name, value)| options.settings.set(name, value).unwrap());
+    let db = Db::open_with("db", options).unwrap();
+    for n in 0..puts {
+        db.put(format!("{:06}", n * 7_919 % keys), vec![n as u8; value_bytes]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    db
+}
+
 /// A filter is made of whole lines, so that few keys take more than their bits. Each table still
 /// has one: without it, a get of a large value reads it from a table, and reads others in vain.
 #[test]
 fn tables_of_few_keys_have_filters() {
-    let (env, _handles) = windrow_env::testing::env(1);
-    let mut options = Options::default();
-    options.components.env = Some(env);
     let settings = [("memory_bytes", "16MiB"), ("memtable_bytes", "1MiB"), ("compression", "none")];
-    settings.iter().for_each(|(name, value)| options.settings.set(name, value).unwrap());
-    let db = Db::open_with("db", options).unwrap();
-    let key = |n: u64| format!("{:06}", n * 7_919 % 500);
-    for n in 0..3_000u64 {
-        db.put(key(n), vec![n as u8; 20_000]).unwrap();
-    }
-    db.flush().unwrap();
-    db.wait_idle().unwrap();
+    let db = of_large_values(&settings, 3_000, 500, 20_000);
     for (_, version) in inspect::trees(&db) {
         let without = version.files().filter(|(_, _, file)| file.filter_bytes == 0).count();
         assert_eq!(without, 0, "{} tables: {version}", version.files().count());
     }
     let before = db.stats();
-    (0..500).for_each(|n| assert!(db.get(key(n)).unwrap().is_some()));
+    (0..500).for_each(|n| assert!(db.get(format!("{n:06}")).unwrap().is_some()));
     let after = db.stats();
     let wasted = after.filter_checks
         - before.filter_checks
         - (after.filter_negatives - before.filter_negatives)
         - 500;
     assert!(wasted < 25, "{wasted} of 500 gets searched a table in vain");
+}
+
+/// In a filter of five lines one line less is a fifth less. Tables of some hundred keys have their
+/// bits whatever that rounding takes.
+#[test]
+fn tables_of_some_hundred_keys_have_their_bits() {
+    let settings = [("memory_bytes", "16MiB"), ("compression", "none")];
+    let db = of_large_values(&settings, 4_000, 2_800, 16_384);
+    let trees = inspect::trees(&db);
+    let files = || trees.iter().flat_map(|(_, version)| version.files());
+    assert!(files().any(|(_, _, file)| file.entries > 205), "all tables are small");
+    for (level, _, file) in files() {
+        let bits = file.filter_bytes as f64 * 8.0 / file.entries as f64;
+        assert!(bits >= 10.0, "{bits} bits for each of {} keys in level {level}", file.entries);
+    }
 }

@@ -20,11 +20,12 @@ const KEPT: f64 = 0.125;
 /// needs it.
 const KEPT_FREE: f64 = 0.25;
 
-/// Tables whose keys' share of the memory is at most this have that share whatever others hold. A
-/// filter is made of whole lines, so that by the bytes a few of them would use up the memory that
-/// many keys elsewhere are entitled to, and the rest would have none: of values of 64 KiB, 30 fill
-/// a table.
-const SMALL_BITS: f64 = 2048.0;
+/// Tables whose keys' share of the memory is at most this, 16 lines, have that share whatever others
+/// hold. A filter is made of whole lines, so that by the bytes a few of them would use up the memory
+/// that many keys elsewhere are entitled to, and the rest would have none: of values of 64 KiB, 30
+/// fill a table. And what rounding takes from a filter of five lines, those of values of 16 KiB in a table
+/// of 4 MiB, lets twice as many absent keys through.
+const SMALL_BITS: f64 = 8192.0;
 
 /// Recorded queries that the assumption without statistics is worth: fewer than that say
 /// little of thousands of files.
