@@ -55,6 +55,13 @@ pub(crate) fn peak_rss_bytes() -> u64 {
     field(&text, "VmHWM:") * 1024
 }
 
+/// Returns the same without the pages of files that are mapped now: those of the program's code, and of tables that
+/// a store maps. These are not taken from a budget.
+pub(crate) fn peak_anonymous_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    field(&text, "VmHWM:").saturating_sub(field(&text, "RssFile:")) * 1024
+}
+
 /// Makes [`peak_rss_bytes`] count from now on (where the kernel allows it).
 pub(crate) fn reset_peak_rss() {
     // Some containers refuse this: the peak is then of the whole process.
@@ -121,6 +128,17 @@ impl Stopwatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_without_files_is_counted_alone() {
+        let before = peak_anonymous_bytes();
+        let held = std::hint::black_box(vec![1_u8; 64 << 20]);
+        let after = peak_anonymous_bytes();
+        // Other tests of this process take and free memory meanwhile.
+        assert!(after >= before + (32 << 20), "{before} {after}");
+        assert!(after < peak_rss_bytes(), "the program's code is not in it");
+        drop(held);
+    }
 
     #[test]
     fn open_files_are_those_of_one_directory() {

@@ -96,7 +96,7 @@ pub(crate) struct PhaseLine {
     /// Operations done.
     pub(crate) ops: u64,
     /// Figures with their units in their names: `kops_per_s`, `seconds`, `drain_s`,
-    /// `cpu_us_per_op`, `peak_rss_mib`, `device_read_mib`, `device_written_mib`,
+    /// `cpu_us_per_op`, `peak_rss_mib`, `peak_anonymous_mib`, `device_read_mib`, `device_written_mib`,
     /// `write_amplification`, `read_amplification`, `space_amplification`, `space_while_writing` (a
     /// mean), `space_while_writing_max`, `disk_mib`, `disk_peak_mib`, `open_ms`, `blocks_per_get`,
     /// `blocks_read_per_get`, `false_positives_per_get`, `level1_hits_per_get`, `paused_s`,

@@ -58,6 +58,7 @@ impl Meter {
         set("cpu_s", cpu_s);
         set("cpu_us_per_op", cpu_s * 1e6 / done.ops.max(1) as f64);
         set("peak_rss_mib", mib(process::peak_rss_bytes()));
+        set("peak_anonymous_mib", mib(process::peak_anonymous_bytes()));
         set("device_read_mib", mib(traffic.read_bytes));
         set("device_written_mib", mib(traffic.written_bytes));
         set("device_mib", mib(traffic.read_bytes + traffic.written_bytes));

@@ -76,7 +76,7 @@ pub(crate) struct Measure {
 }
 
 /// (name in the lines, title, unit, which way is better)
-const KNOWN: [(&str, &str, &str, Better); 49] = [
+const KNOWN: [(&str, &str, &str, Better); 50] = [
     ("kops_per_s", "throughput", "kops/s", Better::More),
     ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
     ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
@@ -87,6 +87,7 @@ const KNOWN: [(&str, &str, &str, Better); 49] = [
     ("cpu_us_per_op", "CPU per op", "µs", Better::Less),
     ("cpu_s", "CPU", "s", Better::Less),
     ("peak_rss_mib", "peak memory", "MiB", Better::Less),
+    ("peak_anonymous_mib", "peak memory without mapped files", "MiB", Better::Less),
     ("open_files", "open files", "", Better::Less),
     ("open_tables_mib", "memory of open tables", "MiB", Better::Less),
     ("disk_mib", "size on disk", "MiB", Better::Less),
