@@ -3,7 +3,9 @@
 //! Each page of a fresh mapping costs a fault when it is first used, and the system zeroes it: for a
 //! value of half a mebibyte that takes longer than to read it from the page cache and to check it.
 //! A cache that gives way to a block frees a mapping each time that it takes one, so a few are
-//! enough. One of another length is resized, which keeps its pages.
+//! enough. One of another length is resized, which keeps its pages: the one of the nearest length, so
+//! that few are added or lost. The first one at hand, whatever its length, took 28 faults for a value
+//! of half a mebibyte, as long as to copy all of it.
 //!
 //! Owns: the kept mappings, and the counts. Never does: wait, or keep more than a small part.
 
@@ -11,24 +13,34 @@ use super::mapping;
 use crate::sync::real::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::{self, NonNull};
 
-/// Mappings that are kept. The first word of each is its length.
-static KEPT: [AtomicPtr<u8>; 32] = [const { AtomicPtr::new(ptr::null_mut()) }; 32];
-/// Their bytes.
-static KEPT_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of the mappings in use.
-static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// The most mappings that are kept.
+const KEPT_MAX: usize = 32;
 
 /// The bytes that may always be kept; or this part of the used bytes.
 const KEPT_BYTES_MIN: usize = 1 << 20;
-const KEPT_PART: usize = 32;
+const KEPT_PART: usize = 16;
+
+static POOL: MappingPool = MappingPool::new();
+
+struct MappingPool {
+    kept: [KeptMapping; KEPT_MAX],
+    kept_bytes: AtomicUsize,
+    /// Bytes of the mappings in use.
+    used_bytes: AtomicUsize,
+}
+
+/// A place for a mapping. The first word of the mapping is its length.
+struct KeptMapping {
+    start: AtomicPtr<u8>,
+    /// Its length, most often, for those who choose: only who has taken it out may read its first
+    /// word.
+    about_bytes: AtomicUsize,
+}
 
 /// Maps `bytes` (whole pages), zeros or the bytes of an earlier buffer; `None` if the system
 /// refuses.
 pub(super) fn take(bytes: usize) -> Option<NonNull<u8>> {
-    let start = KEPT.iter().find_map(|slot| resized(taken_out(slot)?, bytes));
-    let start = start.or_else(|| mapping::map(bytes))?;
-    USED_BYTES.fetch_add(bytes, Ordering::Relaxed);
-    Some(start)
+    POOL.take(bytes)
 }
 
 /// Keeps a mapping for the next one, or unmaps it.
@@ -36,37 +48,88 @@ pub(super) fn take(bytes: usize) -> Option<NonNull<u8>> {
 /// # Safety
 /// [`take`] returned it for this size, and it is not used any more.
 pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize) {
-    let used = USED_BYTES.fetch_sub(bytes, Ordering::Relaxed) - bytes;
-    // SAFETY: the caller's promise: the first word of a page is this thread's, and aligned.
-    unsafe { start.cast::<usize>().write(bytes) };
-    let kept = KEPT_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    let is_kept = kept <= (used / KEPT_PART).max(KEPT_BYTES_MIN)
-        && KEPT.iter().any(|slot| {
-            let (null, mine) = (ptr::null_mut(), start.as_ptr());
-            slot.compare_exchange(null, mine, Ordering::Release, Ordering::Relaxed).is_ok()
-        });
-    if !is_kept {
-        KEPT_BYTES.fetch_sub(bytes, Ordering::Relaxed);
-        // SAFETY: the caller's promise; no slot has it.
-        unsafe { mapping::unmap(start, bytes) };
-    }
+    // SAFETY: the caller's promise.
+    unsafe { POOL.give_back(start, bytes) };
 }
 
 /// The bytes in use, and those that are kept.
 pub(super) fn bytes() -> (usize, usize) {
-    (USED_BYTES.load(Ordering::Relaxed), KEPT_BYTES.load(Ordering::Relaxed))
+    (POOL.used_bytes.load(Ordering::Relaxed), POOL.kept_bytes.load(Ordering::Relaxed))
 }
 
-/// The mapping of a slot, and its length.
-fn taken_out(slot: &AtomicPtr<u8>) -> Option<(NonNull<u8>, usize)> {
-    if slot.load(Ordering::Relaxed).is_null() {
-        return None;
+impl MappingPool {
+    const fn new() -> MappingPool {
+        MappingPool {
+            kept: [const { KeptMapping::none() }; KEPT_MAX],
+            kept_bytes: AtomicUsize::new(0),
+            used_bytes: AtomicUsize::new(0),
+        }
     }
-    let start = NonNull::new(slot.swap(ptr::null_mut(), Ordering::Acquire))?;
-    // SAFETY: `give_back` wrote the word, and nobody else has the mapping now.
-    let bytes = unsafe { start.cast::<usize>().read() };
-    KEPT_BYTES.fetch_sub(bytes, Ordering::Relaxed);
-    Some((start, bytes))
+
+    fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
+        let start = self.take_nearest(bytes).and_then(|kept| resized(kept, bytes));
+        let start = start.or_else(|| mapping::map(bytes))?;
+        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Some(start)
+    }
+
+    /// # Safety
+    /// [`MappingPool::take`] returned it for this size, and it is not used any more.
+    unsafe fn give_back(&self, start: NonNull<u8>, bytes: usize) {
+        let used = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed) - bytes;
+        // SAFETY: the caller's promise: the first word of a page is this thread's, and aligned.
+        unsafe { start.cast::<usize>().write(bytes) };
+        let kept = self.kept_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let is_kept = kept <= (used / KEPT_PART).max(KEPT_BYTES_MIN)
+            && self.kept.iter().any(|place| place.keep(start, bytes));
+        if !is_kept {
+            self.kept_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            // SAFETY: the caller's promise; no place has it.
+            unsafe { mapping::unmap(start, bytes) };
+        }
+    }
+
+    /// Takes out the kept mapping whose length is nearest to `bytes`. Returns it and its length.
+    fn take_nearest(&self, bytes: usize) -> Option<(NonNull<u8>, usize)> {
+        loop {
+            let kept = self.kept.iter().filter(|place| !place.is_empty());
+            let distance =
+                |place: &&KeptMapping| place.about_bytes.load(Ordering::Relaxed).abs_diff(bytes);
+            // If another thread was faster, there is one less to choose from.
+            if let Some(taken) = kept.min_by_key(distance)?.take_out() {
+                self.kept_bytes.fetch_sub(taken.1, Ordering::Relaxed);
+                return Some(taken);
+            }
+        }
+    }
+}
+
+impl KeptMapping {
+    const fn none() -> KeptMapping {
+        KeptMapping { start: AtomicPtr::new(ptr::null_mut()), about_bytes: AtomicUsize::new(0) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.start.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Takes in a mapping, whose length is in its first word. Returns whether the place was free.
+    fn keep(&self, start: NonNull<u8>, bytes: usize) -> bool {
+        let (null, mine) = (ptr::null_mut(), start.as_ptr());
+        let kept = self.start.compare_exchange(null, mine, Ordering::Release, Ordering::Relaxed);
+        if kept.is_ok() {
+            self.about_bytes.store(bytes, Ordering::Relaxed);
+        }
+        kept.is_ok()
+    }
+
+    /// The mapping and its length, from now on the caller's.
+    fn take_out(&self) -> Option<(NonNull<u8>, usize)> {
+        let start = NonNull::new(self.start.swap(ptr::null_mut(), Ordering::Acquire))?;
+        // SAFETY: `give_back` wrote the word, and nobody else has the mapping now.
+        let bytes = unsafe { start.cast::<usize>().read() };
+        Some((start, bytes))
+    }
 }
 
 /// A kept mapping with the length `bytes`. `None`: the system refused, and it is unmapped.
@@ -81,4 +144,32 @@ fn resized((start, kept_bytes): (NonNull<u8>, usize), bytes: usize) -> Option<No
         unsafe { mapping::unmap(start, kept_bytes) };
     }
     resized
+}
+
+#[cfg(all(test, not(any(miri, loom, heap_only))))]
+mod tests {
+    use super::*;
+
+    /// Each page that a mapping has too few is a fault, and each that it has too many is lost.
+    #[test]
+    fn the_mapping_of_the_nearest_length_is_taken() {
+        const KIB: usize = 1 << 10;
+        let pool = MappingPool::new();
+        for (byte, kib) in [(1, 100), (2, 300), (3, 500)] {
+            let start = mapping::map(kib * KIB).unwrap();
+            // SAFETY: the byte is within the mapping, which is this test's.
+            unsafe { start.add(100).write(byte) };
+            pool.used_bytes.fetch_add(kib * KIB, Ordering::Relaxed);
+            // SAFETY: it has this length, and is not used any more.
+            unsafe { pool.give_back(start, kib * KIB) };
+        }
+        for (kib, byte) in [(312, 2), (360, 3), (700, 1)] {
+            let start = pool.take(kib * KIB).unwrap();
+            // SAFETY: as above.
+            assert_eq!(unsafe { start.add(100).read() }, byte, "for {kib} KiB");
+            // SAFETY: as above, and no longer used.
+            unsafe { mapping::unmap(start, kib * KIB) };
+        }
+        assert_eq!(pool.kept_bytes.load(Ordering::Relaxed), 0);
+    }
 }
