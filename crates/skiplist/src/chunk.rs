@@ -28,7 +28,7 @@ pub(crate) struct Chunk {
 
 pub(crate) fn new_chunk(total_bytes: usize, older: *mut Chunk) -> NonNull<Chunk> {
     assert!(total_bytes >= size_of::<Chunk>());
-    let memory = Buffer::new(total_bytes);
+    let memory = Buffer::filled_later(total_bytes);
     let chunk = memory.as_non_null().cast::<Chunk>();
     let used_bytes = AtomicUsize::new(size_of::<Chunk>());
     let bytes = Payload::written();

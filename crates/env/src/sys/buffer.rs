@@ -8,7 +8,8 @@
 //!
 //! Owns: the source of a buffer's memory, and its return to that source. Never does: grow.
 
-use super::{mapping, mapping_pool, region_pool};
+use super::mapping::{self, Pages};
+use super::{mapping_pool, region_pool};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -24,8 +25,8 @@ const RUN_BYTES_MIN: usize = 1 << 10;
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
-    /// The length that it was made with.
-    asked: usize,
+    /// The length that there is memory for, at least the one that it was made with.
+    capacity: usize,
     home: Home,
 }
 
@@ -42,17 +43,28 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `len` bytes of any content: zeros, or the bytes of an earlier buffer.
+    /// A buffer of `len` bytes of any content: zeros, or the bytes of an earlier buffer. The system
+    /// supplies all of its pages now. A large one may take up to a quarter more memory.
     pub fn new(len: usize) -> Buffer {
+        Buffer::with_pages(len, Pages::Now)
+    }
+
+    /// The same, for an owner who does not fill it at once: each page comes when it is first used,
+    /// and none is spare.
+    pub fn filled_later(len: usize) -> Buffer {
+        Buffer::with_pages(len, Pages::Later)
+    }
+
+    fn with_pages(len: usize, pages: Pages) -> Buffer {
         let mapped = match len {
             0..RUN_BYTES_MIN => None,
-            RUN_BYTES_MIN..=region_pool::RUN_BYTES_MAX => {
-                region_pool::take(len).map(|(start, place)| (start, Home::Region(place)))
-            }
-            _ => mapping_pool::take(mapping::mapped_bytes(len)).map(|start| (start, Home::Mapping)),
+            RUN_BYTES_MIN..=region_pool::RUN_BYTES_MAX => region_pool::take(len, pages)
+                .map(|(start, place)| (start, len, Home::Region(place))),
+            _ => mapping_pool::take(mapping::mapped_bytes(len), pages)
+                .map(|(start, bytes)| (start, bytes, Home::Mapping)),
         };
-        let (start, home) = mapped.unwrap_or_else(|| (on_heap(len), Home::Heap));
-        let buffer = Buffer { start, len, asked: len, home };
+        let (start, capacity, home) = mapped.unwrap_or_else(|| (on_heap(len), len, Home::Heap));
+        let buffer = Buffer { start, len, capacity, home };
         #[cfg(any(test, feature = "testing"))]
         if !matches!(home, Home::Heap) {
             super::heap::CountingHeap.add(buffer.memory_bytes());
@@ -69,7 +81,7 @@ impl Buffer {
 
     /// A buffer of `len` bytes of any content: this one, if it has room for them.
     pub fn reused(mut self, len: usize) -> Buffer {
-        if len > self.asked {
+        if len > self.capacity {
             // Dropped first, so that both do not take memory at the same time.
             drop(self);
             return Buffer::new(len);
@@ -78,9 +90,13 @@ impl Buffer {
         self
     }
 
-    /// Returns a buffer of the same content without spare memory.
+    /// Returns a buffer of the same content without more spare memory than a new one may have.
     pub fn shrunk(self) -> Buffer {
-        if self.len == self.asked { self } else { Buffer::copy_of(&self) }
+        let most = match self.home {
+            Home::Mapping => mapping_pool::most_bytes(mapping::mapped_bytes(self.len)),
+            _ => self.len,
+        };
+        if self.capacity <= most { self } else { Buffer::copy_of(&self) }
     }
 
     /// Shortens the buffer to `len` bytes; it keeps its memory.
@@ -91,9 +107,9 @@ impl Buffer {
     /// The memory that it takes, in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self.home {
-            Home::Heap => self.asked,
-            Home::Region(_) => region_pool::run_bytes(self.asked),
-            Home::Mapping => mapping::mapped_bytes(self.asked),
+            Home::Heap => self.capacity,
+            Home::Region(_) => region_pool::run_bytes(self.capacity),
+            Home::Mapping => mapping::mapped_bytes(self.capacity),
         }
     }
 
@@ -138,14 +154,14 @@ impl Drop for Buffer {
         if !matches!(self.home, Home::Heap) {
             super::heap::CountingHeap.sub(self.memory_bytes());
         }
-        // SAFETY: `new` took it from that source, for `asked` bytes; it is dropped once.
+        // SAFETY: `new` took it from that source, for `capacity` bytes; it is dropped once.
         unsafe {
             match self.home {
-                Home::Heap if self.asked == 0 => {}
-                Home::Heap => dealloc(self.start.as_ptr(), layout(self.asked)),
-                Home::Region(place) => region_pool::give_back(self.start, self.asked, place),
+                Home::Heap if self.capacity == 0 => {}
+                Home::Heap => dealloc(self.start.as_ptr(), layout(self.capacity)),
+                Home::Region(place) => region_pool::give_back(self.start, self.capacity, place),
                 Home::Mapping => {
-                    mapping_pool::give_back(self.start, mapping::mapped_bytes(self.asked));
+                    mapping_pool::give_back(self.start, mapping::mapped_bytes(self.capacity));
                 }
             }
         }

@@ -10,6 +10,15 @@ use std::ptr::{self, NonNull};
 /// returns.
 pub(super) const PAGE_BYTES: usize = 4 << 10;
 
+/// When the system supplies a buffer's pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// At once: all will be used.
+    Now,
+    /// When they are first used.
+    Later,
+}
+
 /// The number of these pages in one of the system's: one, or up to 16 on some processors.
 pub(super) fn system_pages() -> usize {
     rustix::param::page_size() / PAGE_BYTES
@@ -70,6 +79,27 @@ pub(super) unsafe fn keep_pages_small(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise; the advice changes no byte. A kernel without huge
     // pages refuses it, and needs none.
     let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxNoHugepage) };
+}
+
+/// A fault for each of fewer pages takes no longer than one call for all of them.
+const POPULATED_PAGES_MIN: usize = 4;
+
+/// Has the system supply the `missing` pages of these bytes now, in one call: through the faults of a read
+/// from the page cache it takes 1.7 us for each, and so .9. A system that does not know the advice
+/// supplies them when they are used.
+///
+/// # Safety
+/// They lie in a mapping.
+pub(super) unsafe fn populate(start: NonNull<u8>, bytes: usize, missing: usize) {
+    if missing < POPULATED_PAGES_MIN {
+        return;
+    }
+    let before = start.addr().get() % rustix::param::page_size();
+    // SAFETY: the caller's promise; a mapping begins with a page. The advice changes no byte.
+    let _ = unsafe {
+        let first = start.as_ptr().sub(before).cast();
+        rustix::mm::madvise(first, bytes + before, Advice::LinuxPopulateWrite)
+    };
 }
 
 /// Gives pages back to the system: they hold zeros when they are used again. Returns whether the

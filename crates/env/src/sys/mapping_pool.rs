@@ -3,14 +3,15 @@
 //! Each page of a fresh mapping costs a fault when it is first used, and the system zeroes it: for a
 //! value of half a mebibyte that takes longer than to read it from the page cache and to check it.
 //! A cache that gives way to a block frees a mapping each time that it takes one, so a few are
-//! enough. One of another length is resized, which keeps its pages: the one of the nearest length, so
-//! that few are added or lost. The first one at hand, whatever its length, took 28 faults for a value
-//! of half a mebibyte, as long as to copy all of it.
+//! enough. One that is a little longer serves as it is. Else the one of the nearest length is
+//! resized, which keeps its pages: the first one at hand took 28 faults for a value of half a
+//! mebibyte, about as long as to copy all of it.
 //!
 //! Owns: the kept mappings, and the counts. Never does: wait, or keep more than a small part.
 
-use super::mapping;
+use super::mapping::{self, PAGE_BYTES, Pages};
 use crate::sync::real::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::ops::RangeInclusive;
 use std::ptr::{self, NonNull};
 
 /// The most mappings that are kept.
@@ -18,7 +19,10 @@ const KEPT_MAX: usize = 32;
 
 /// The bytes that may always be kept; or this part of the used bytes.
 const KEPT_BYTES_MIN: usize = 1 << 20;
-const KEPT_PART: usize = 16;
+const KEPT_PART: usize = 8;
+
+/// The part of a buffer's length by which its mapping may be longer.
+const SPARE_PART: usize = 4;
 
 static POOL: MappingPool = MappingPool::new();
 
@@ -37,10 +41,16 @@ struct KeptMapping {
     about_bytes: AtomicUsize,
 }
 
-/// Maps `bytes` (whole pages), zeros or the bytes of an earlier buffer; `None` if the system
-/// refuses.
-pub(super) fn take(bytes: usize) -> Option<NonNull<u8>> {
-    POOL.take(bytes)
+/// Maps `bytes` (whole pages), zeros or the bytes of an earlier buffer; or up to a quarter more, if
+/// a kept mapping has as many and all pages are wanted now. Returns it and its length; `None` if the
+/// system refuses.
+pub(super) fn take(bytes: usize, pages: Pages) -> Option<(NonNull<u8>, usize)> {
+    POOL.take(bytes, pages)
+}
+
+/// The most bytes of a mapping for a buffer that needs `bytes`.
+pub(super) fn most_bytes(bytes: usize) -> usize {
+    bytes + bytes / SPARE_PART
 }
 
 /// Keeps a mapping for the next one, or unmaps it.
@@ -66,11 +76,24 @@ impl MappingPool {
         }
     }
 
-    fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
-        let start = self.take_nearest(bytes).and_then(|kept| resized(kept, bytes));
-        let start = start.or_else(|| mapping::map(bytes))?;
-        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Some(start)
+    fn take(&self, bytes: usize, pages: Pages) -> Option<(NonNull<u8>, usize)> {
+        let most = if pages == Pages::Now { most_bytes(bytes) } else { bytes };
+        let wanted = bytes..=most;
+        let taken = self.take_nearest(&wanted).and_then(|(start, kept_bytes)| {
+            if wanted.contains(&kept_bytes) {
+                return Some((start, kept_bytes, kept_bytes));
+            }
+            Some((resized((start, kept_bytes), bytes)?, kept_bytes, bytes))
+        });
+        let (start, old_bytes, taken_bytes) =
+            taken.or_else(|| Some((mapping::map(bytes)?, 0, bytes)))?;
+        self.used_bytes.fetch_add(taken_bytes, Ordering::Relaxed);
+        if pages == Pages::Now && old_bytes < taken_bytes {
+            let added = taken_bytes - old_bytes;
+            // SAFETY: the mapping has these bytes.
+            unsafe { mapping::populate(start.add(old_bytes), added, added / PAGE_BYTES) };
+        }
+        Some((start, taken_bytes))
     }
 
     /// # Safety
@@ -89,12 +112,15 @@ impl MappingPool {
         }
     }
 
-    /// Takes out the kept mapping whose length is nearest to `bytes`. Returns it and its length.
-    fn take_nearest(&self, bytes: usize) -> Option<(NonNull<u8>, usize)> {
+    /// Takes out a kept mapping: the shortest with a length of `wanted`, or else the one that is
+    /// nearest to its start. Returns it and its length.
+    fn take_nearest(&self, wanted: &RangeInclusive<usize>) -> Option<(NonNull<u8>, usize)> {
         loop {
             let kept = self.kept.iter().filter(|place| !place.is_empty());
-            let distance =
-                |place: &&KeptMapping| place.about_bytes.load(Ordering::Relaxed).abs_diff(bytes);
+            let distance = |place: &&KeptMapping| {
+                let bytes = place.about_bytes.load(Ordering::Relaxed);
+                (!wanted.contains(&bytes), bytes.abs_diff(*wanted.start()))
+            };
             // If another thread was faster, there is one less to choose from.
             if let Some(taken) = kept.min_by_key(distance)?.take_out() {
                 self.kept_bytes.fetch_sub(taken.1, Ordering::Relaxed);
@@ -163,12 +189,15 @@ mod tests {
             // SAFETY: it has this length, and is not used any more.
             unsafe { pool.give_back(start, kib * KIB) };
         }
-        for (kib, byte) in [(312, 2), (360, 3), (700, 1)] {
-            let start = pool.take(kib * KIB).unwrap();
+        for (kib, pages, taken_kib, byte) in
+            [(360, Pages::Later, 360, 2), (420, Pages::Now, 500, 3), (200, Pages::Now, 200, 1)]
+        {
+            let (start, bytes) = pool.take(kib * KIB, pages).unwrap();
+            assert_eq!(bytes, taken_kib * KIB);
             // SAFETY: as above.
             assert_eq!(unsafe { start.add(100).read() }, byte, "for {kib} KiB");
             // SAFETY: as above, and no longer used.
-            unsafe { mapping::unmap(start, kib * KIB) };
+            unsafe { mapping::unmap(start, bytes) };
         }
         assert_eq!(pool.kept_bytes.load(Ordering::Relaxed), 0);
     }

@@ -9,7 +9,7 @@
 //! Owns: the list of regions, which only grows, and the counts over all of them. Never does: wait;
 //! a region that another thread searches is skipped.
 
-use super::mapping::PAGE_BYTES;
+use super::mapping::{self, PAGE_BYTES, Pages};
 use super::mapping_pool;
 use super::region::{GRANULE_BYTES, GranuleRun, Region, RoomBound, RunRefusal};
 use crate::sync::real::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -45,9 +45,11 @@ static IDLE_BYTES_MAX: AtomicUsize = AtomicUsize::new(IDLE_BYTES_MIN);
 static IS_SWEEPING: AtomicBool = AtomicBool::new(false);
 
 /// The bytes that may always be idle, for the next block; or this part of the bytes that all
-/// buffers use: a cache gives way to large blocks by freeing many small ones at once.
+/// buffers use: a cache gives way to large blocks by freeing many small ones at once. Between blocks
+/// of many lengths there are holes; with a smaller part, their pages were given back and taken
+/// again all the time.
 const IDLE_BYTES_MIN: usize = 1 << 20;
-const IDLE_PART: usize = 32;
+const IDLE_PART: usize = 8;
 
 /// The region of a run in use, which [`give_back`] needs: small, since each block of an open table
 /// has one.
@@ -68,7 +70,7 @@ pub(super) fn run_bytes(bytes: usize) -> usize {
 
 /// Allocates a run of [`run_bytes`], if there is memory for one more. Its bytes are initialised,
 /// with zeros or with earlier content.
-pub(super) fn take(bytes: usize) -> Option<(NonNull<u8>, RegionIndex)> {
+pub(super) fn take(bytes: usize, pages: Pages) -> Option<(NonNull<u8>, RegionIndex)> {
     debug_assert!(0 < bytes && bytes <= RUN_BYTES_MAX);
     let granules = granules(bytes);
     let in_group = |(number, slot)| Some((number, group(slot).take(granules)?));
@@ -77,6 +79,10 @@ pub(super) fn take(bytes: usize) -> Option<(NonNull<u8>, RegionIndex)> {
     let place = RegionIndex { group: number as u16, region: region as u16 };
     USED_BYTES.fetch_add(run_bytes(bytes), Ordering::Relaxed);
     TOUCHED_BYTES.fetch_add(run.pages_touched * PAGE_BYTES, Ordering::Relaxed);
+    if pages == Pages::Now {
+        // Here, since others pass by a region that is searched. SAFETY: it lies in its mapping.
+        unsafe { mapping::populate(run.start, run_bytes(bytes), run.pages_touched) };
+    }
     Some((run.start, place))
 }
 
