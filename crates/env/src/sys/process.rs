@@ -2,13 +2,14 @@
 //! its parent's memory, threads not included, and of its descriptors, locks included. The resources
 //! of a database must be used, and torn down, only by the process that opened it.
 //!
-//! A page that is zeros in a child (`MADV_WIPEONFORK`, Linux 4.14) holds the number of the process,
-//! so that one relaxed load is enough. If the kernel refuses, each check calls `getpid`. Rejected:
-//! a counter that a handler of `pthread_atfork` raises, since a bare `clone` runs no handler.
+//! A page that is zeros in a child (`MADV_WIPEONFORK`, Linux 4.14) holds the number of the process
+//! and its id, so that relaxed loads are enough. If the kernel refuses, each check calls `getpid`.
+//! Rejected: a counter that a handler of `pthread_atfork` raises, since a bare `clone` runs no
+//! handler.
 //!
 //! Owns: that page, and the numbers of processes. Never does: forbid anything.
 
-use crate::sync::real::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::real::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -18,13 +19,20 @@ use std::ptr;
 /// parent.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 /// Read instead if there is no such page: no process has this number.
-static NO_PAGE: AtomicU64 = AtomicU64::new(u64::MAX);
+static NO_PAGE: WipedPage = WipedPage { number: AtomicU64::new(u64::MAX), pid: AtomicU32::new(0) };
+
+/// The words of the page. Zeros, a valid value, until they are set in this process.
+#[derive(Debug)]
+struct WipedPage {
+    number: AtomicU64,
+    pid: AtomicU32,
+}
 
 /// The process that made something.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
-    /// The word that holds the number of the running process.
-    running: &'static AtomicU64,
+    /// The page of the running process.
+    running: &'static WipedPage,
     number: u64,
     pid: u32,
 }
@@ -32,17 +40,22 @@ pub struct Process {
 impl Process {
     /// The process that calls this.
     pub fn current() -> Process {
-        let pid = std::process::id();
         let running = page();
         if ptr::eq(running, &NO_PAGE) {
-            return Process { running, number: 0, pid };
+            return Process { running, number: 0, pid: std::process::id() };
         }
-        let mut number = running.load(Ordering::Relaxed);
+        let mut number = running.number.load(Ordering::Relaxed);
         if number == 0 {
             let next = NUMBERS.fetch_add(1, Ordering::Relaxed) + 1;
             // If another thread was first, its number counts.
-            let set = running.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed);
+            let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
+            let set = running.number.compare_exchange(0, next, set, get);
             number = set.map_or_else(|found| found, |_| next);
+        }
+        let mut pid = running.pid.load(Ordering::Relaxed);
+        if pid == 0 {
+            pid = std::process::id();
+            running.pid.store(pid, Ordering::Relaxed);
         }
         Process { running, number, pid }
     }
@@ -50,7 +63,7 @@ impl Process {
     /// Whether the running process is this one, and not a child that it forked.
     #[inline]
     pub fn is_this(&self) -> bool {
-        self.running.load(Ordering::Relaxed) == self.number || self.is_this_by_pid()
+        self.running.number.load(Ordering::Relaxed) == self.number || self.is_this_by_pid()
     }
 
     #[cold]
@@ -68,8 +81,8 @@ impl Process {
 ///
 /// Not a `OnceLock`: a child that is forked while another thread initialises one waits for that
 /// thread for ever.
-fn page() -> &'static AtomicU64 {
-    static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
+fn page() -> &'static WipedPage {
+    static PAGE: AtomicPtr<WipedPage> = AtomicPtr::new(ptr::null_mut());
     // SAFETY: the page stored below lives for ever and is only read through shared references.
     if let Some(page) = unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
         return page;
@@ -85,9 +98,9 @@ fn page() -> &'static AtomicU64 {
     }
 }
 
-/// A word in a page that is all zeros in every child; `None` if the kernel has no such pages. It is
-/// never unmapped.
-fn wiped_page() -> Option<&'static AtomicU64> {
+/// A page that is all zeros in every child; `None` if the kernel has no such pages. It is never
+/// unmapped.
+fn wiped_page() -> Option<&'static WipedPage> {
     let bytes = rustix::param::page_size();
     // SAFETY: a fresh private mapping at an address of the kernel's choice
     // aliases no memory of ours.
@@ -102,9 +115,9 @@ fn wiped_page() -> Option<&'static AtomicU64> {
         let _ = unsafe { rustix::mm::munmap(page, bytes) };
         return None;
     }
-    // SAFETY: the page is never unmapped, it is aligned for any integer, and zeros are a valid one;
+    // SAFETY: the page is never unmapped, it is aligned for any integer, and zeros are valid ones;
     // all uses go through this shared reference.
-    Some(unsafe { &*page.cast::<AtomicU64>() })
+    Some(unsafe { &*page.cast::<WipedPage>() })
 }
 
 /// A value that a child made by `fork` does not tear down: it is dropped in the process that made
@@ -181,6 +194,7 @@ mod tests {
             let child = Process::current();
             let apart = !here.is_this() && child.is_this() && child.number != here.number;
             apart
+                && child.pid() == std::process::id()
                 && in_child(|| !here.is_this() && !child.is_this() && Process::current().is_this())
         });
         assert!(answered && here.is_this());
