@@ -104,7 +104,8 @@ impl Codec {
         if raw_bytes > raw_bytes_max(body.len()) {
             return Err(Error::corruption("compressed block claims an impossible raw length"));
         }
-        let mut raw = Buffer::new(raw_bytes);
+        // Only what the payload fills takes memory: the length is no more than a claim.
+        let mut raw = Buffer::filled_later(raw_bytes);
         let done = match self {
             Codec::Lz4 => lz4_flex::block::decompress_into(body, &mut raw).ok(),
             _ => decompress_zstd(body, &mut raw),

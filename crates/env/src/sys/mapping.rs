@@ -84,8 +84,8 @@ pub(super) unsafe fn keep_pages_small(start: NonNull<u8>, bytes: usize) {
 /// A fault for each of fewer pages takes no longer than one call for all of them.
 const POPULATED_PAGES_MIN: usize = 4;
 
-/// Has the system supply the `missing` pages of these bytes now, in one call: through the faults of a read
-/// from the page cache it takes 1.7 us for each, and so .9. A system that does not know the advice
+/// Has the system supply the `missing` pages of these bytes now, in one call. That takes 1 us a
+/// page; a fault in a read from the page cache takes 1.65. A system that does not know the advice
 /// supplies them when they are used.
 ///
 /// # Safety
