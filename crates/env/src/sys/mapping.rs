@@ -1,7 +1,7 @@
 //! Private memory mappings, zeroed, in whole pages.
 //!
-//! Owns: the calls that map, unmap and give pages back. Never does: keep memory for later, or serve
-//! less than a page.
+//! Owns: the calls that map, unmap, supply pages and give them back. Never does: keep memory for
+//! later, or serve less than a page.
 
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 use std::ptr::{self, NonNull};
@@ -110,4 +110,38 @@ pub(super) unsafe fn populate(start: NonNull<u8>, bytes: usize, missing: usize) 
 pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize) -> bool {
     // SAFETY: the caller's promise; zeros are as good as the old content.
     unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed).is_ok() }
+}
+
+#[cfg(all(test, not(any(miri, loom, heap_only))))]
+mod tests {
+    use super::*;
+
+    /// Returns the number of pages that the system has supplied.
+    fn supplied(start: NonNull<u8>, bytes: usize) -> usize {
+        let page = rustix::param::page_size();
+        let mut pages = vec![0u8; bytes.div_ceil(page)];
+        // SAFETY: the range is mapped, and there is a byte for each of its pages.
+        let told = unsafe { libc::mincore(start.as_ptr().cast(), bytes, pages.as_mut_ptr()) };
+        assert_eq!(told, 0);
+        pages.iter().filter(|page| **page & 1 == 1).count() * page / PAGE_BYTES
+    }
+
+    #[test]
+    fn missing_pages_come_in_one_call_if_they_are_worth_it() {
+        const PAGES: usize = 64;
+        let bytes = PAGES * PAGE_BYTES;
+        let start = map(bytes).unwrap();
+        // SAFETY: the pages lie in the mapping, which is this test's.
+        unsafe {
+            keep_pages_small(start, bytes);
+            let advice = Advice::LinuxPopulateWrite;
+            let is_known = rustix::mm::madvise(start.as_ptr().cast(), 0, advice).is_ok();
+            populate(start, bytes, POPULATED_PAGES_MIN - 1);
+            assert_eq!(supplied(start, bytes), 0);
+            // From the middle of a page: that page is among them.
+            populate(start.add(bytes / 2 + 100), bytes / 2 - 100, PAGES / 2);
+            assert_eq!(supplied(start, bytes), if is_known { PAGES / 2 } else { 0 });
+            unmap(start, bytes);
+        }
+    }
 }
