@@ -6,6 +6,7 @@
 
 mod batch;
 #[cfg(not(any(loom, shuttle)))]
+mod carried_blocks;
 mod catalog;
 #[cfg(not(any(loom, shuttle)))]
 mod close;

@@ -178,6 +178,14 @@ impl Block {
         Block::parse(payload, kind)
     }
 
+    /// Makes a data block of its payload, which was just built.
+    ///
+    /// # Errors
+    /// `Corruption` if its structure is impossible.
+    pub(crate) fn of_entries(payload: &[u8]) -> Result<Block> {
+        Block::parse(Buffer::copy_of(payload), BlockKind::Data)
+    }
+
     fn parse(bytes: Buffer, kind: BlockKind) -> Result<Block> {
         let parsed = match kind {
             BlockKind::Data => parse_data(&bytes)?,

@@ -320,6 +320,46 @@ fn a_large_table_goes_over_to_partitions_for_good() {
     assert!(at(0) == 0 && at(60_000) < at(120_000) && at(120_000) <= written.summary.file_bytes);
 }
 
+/// The blocks that go into a cache are those of the file, and only where most entries were cached.
+#[test]
+fn blocks_of_cached_entries_are_handed_over() {
+    for codec in [Codec::None, Codec::Lz4] {
+        let options = TableOptions { codec, ..options(&KeyOrder::Bytewise) };
+        let file = MemWriter::default();
+        let mut writer = TableWriter::new(Box::new(file.clone()), options).unwrap();
+        let mut cached = Vec::new();
+        for (at, (key, value)) in numbered(6_000).iter().enumerate() {
+            // The first half of the keys: two in three. Of the second half every third.
+            writer.note_source((at % 3 == 0) != (at < 3_000));
+            writer.add(key, value).unwrap();
+            cached.extend(writer.take_cached());
+        }
+        assert!(writer.take_cached().is_none());
+        writer.note_source(true);
+        let last = writer.entries();
+        writer.end_last_block().unwrap();
+        assert!(writer.take_cached().is_none(), "of the last block's keys one in three");
+        let summary = writer.finish().unwrap();
+        assert_eq!(summary.entries, last);
+        let file = mem_file(file.bytes());
+        let expect = Expect { file_bytes: summary.file_bytes, uid: UID, order: KeyOrder::Bytewise };
+        let mut index = Table::open(&file, expect).unwrap().index_iter();
+        index.seek_first();
+        let handles = std::iter::from_fn(|| {
+            let handle = index.valid().then(|| index.handle());
+            index.next();
+            handle
+        });
+        let handles: Vec<_> = handles.collect();
+        let half = handles.len().div_ceil(2);
+        assert!((half - 1..=half).contains(&cached.len()), "{} of {}", cached.len(), handles.len());
+        for (handle, (offset, block)) in handles.iter().zip(&cached) {
+            let read = read_block(&*file, UID, *handle, BlockKind::Data).unwrap();
+            assert_eq!((handle.offset, read.bytes()), (*offset, block.bytes()));
+        }
+    }
+}
+
 /// Filter bits that are set late: they hold for a filter that is written at the end, and for the
 /// partitions that are not written yet; a table with partitions written has none or some
 /// throughout.

@@ -12,7 +12,7 @@ use super::partition::PartitionBuilder;
 use super::properties::Properties;
 use super::sink::BlockSink;
 use super::{BLOCK_TRAILER_BYTES, BlockKind, FOOTER_BYTES, HEADER_BYTES, TableOptions};
-use crate::block::{BlockBuilder, common_prefix};
+use crate::block::{Block, BlockBuilder, common_prefix};
 use crate::codec::Compressor;
 use crate::filter;
 use crate::tombstone::{Collector, FragmentRef, Fragments, RangeTombstone, Tombstones};
@@ -78,6 +78,26 @@ pub struct TableWriter {
     last_trailer: u64,
     separator: Vec<u8>,
     separator_user: Vec<u8>,
+    cached: CachedSources,
+}
+
+/// The entries of the block being built that come from cached blocks.
+#[derive(Default)]
+struct CachedSources {
+    entries: u32,
+    cached_entries: u32,
+    /// The block before, if most of its entries did.
+    ended: Option<(u64, Block)>,
+}
+
+impl CachedSources {
+    /// Begins to count for the next block. Returns whether most entries of the last one were
+    /// cached.
+    fn end_block(&mut self) -> bool {
+        let most = self.entries < 2 * self.cached_entries;
+        (self.entries, self.cached_entries) = (0, 0);
+        most
+    }
 }
 
 impl TableWriter {
@@ -124,6 +144,7 @@ impl TableWriter {
             last_trailer: 0,
             separator: Vec::new(),
             separator_user: Vec::new(),
+            cached: CachedSources::default(),
             order,
             options,
         })
@@ -322,13 +343,38 @@ impl TableWriter {
     fn end_block(&mut self, next_key: Option<&[u8]>) -> Result<()> {
         self.separate(next_key);
         self.directory.make_way(&self.separator, &mut self.sink)?;
-        let payload = self.block.finish();
-        let (codec, payload) = self.compressor.compress(payload);
+        let plain = self.block.finish();
+        let (codec, payload) = self.compressor.compress(plain);
         let handle = self.sink.write(BlockKind::Data, codec, payload)?;
+        if self.cached.end_block() {
+            self.cached.ended = Some((handle.offset, Block::of_entries(plain)?));
+        }
         self.properties.data_bytes += u64::from(handle.bytes);
         self.properties.data_blocks += 1;
         self.block.reset();
         self.directory.add_block(&self.separator, handle, &mut self.sink)
+    }
+
+    /// Ends the data blocks: no entry may be added from here on.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn end_last_block(&mut self) -> Result<()> {
+        if self.block.is_empty() { Ok(()) } else { self.end_block(None) }
+    }
+
+    /// Tells whether an entry that is about to be added comes from a cached block.
+    #[inline]
+    pub fn note_source(&mut self, is_cached: bool) {
+        self.cached.entries += 1;
+        self.cached.cached_entries += u32::from(is_cached);
+    }
+
+    /// Returns the data block that the last call ended, and its offset, if most of its entries come
+    /// from cached blocks.
+    #[inline]
+    pub fn take_cached(&mut self) -> Option<(u64, Block)> {
+        self.cached.ended.take()
     }
 
     /// Puts the index key between the last key and `next_key` into `separator`.
@@ -366,9 +412,7 @@ impl TableWriter {
     /// # Errors
     /// As [`TableWriter::finish`].
     pub fn write_out(mut self) -> Result<(TableSummary, Box<dyn WriteFile>)> {
-        if !self.block.is_empty() {
-            self.end_block(None)?;
-        }
+        self.end_last_block()?;
         let tombstones = std::mem::take(&mut self.tombstones).finish();
         let bounds = self.bounds(&tombstones)?;
         let mut footer = Footer { uid: self.options.uid, ..Footer::default() };

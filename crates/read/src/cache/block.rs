@@ -46,10 +46,11 @@ const AHEAD_PART: u64 = 4;
 /// Less than this is not worth a read ahead.
 const AHEAD_BYTES_MIN: u64 = 16 << 10;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct BlockKey {
-    uid: FileUid,
-    offset: u64,
+/// The name of a cached block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockKey {
+    pub uid: FileUid,
+    pub offset: u64,
 }
 
 impl Hash for BlockKey {
@@ -191,6 +192,19 @@ impl BlockCache {
     #[inline]
     pub fn get(&self, uid: FileUid, offset: u64) -> Option<Arc<Block>> {
         self.blocks.get(&BlockKey { uid, offset })
+    }
+
+    /// Returns a block for a merge, if it is cached. That is no use of it: a merge reads each block
+    /// once.
+    #[inline]
+    pub(crate) fn peek(&self, key: BlockKey) -> Option<Arc<Block>> {
+        self.blocks.peek(&key)
+    }
+
+    /// Takes out blocks of tables that left the tree. Else they would stay until others need
+    /// their room, which new blocks then get one by one.
+    pub fn remove(&self, keys: &[BlockKey]) {
+        keys.iter().for_each(|key| drop(self.blocks.remove(key)));
     }
 
     /// Takes a block that was just decoded into the account.
@@ -441,6 +455,27 @@ mod tests {
         assert!(
             cache.get(7, 5).is_some() && cache.get(8, 5).is_none() && cache.get(7, 6).is_none()
         );
+    }
+
+    /// A block that merges alone look at goes before one that readers ask for.
+    #[test]
+    fn a_merges_look_is_no_use() {
+        let mut world = TableWorld::new(8, KeyOrder::Bytewise);
+        let block = some_block(&mut world, 4000);
+        let cache = BlockCache::new(1 << 20);
+        let key = |offset| BlockKey { uid: 7, offset };
+        (0..200).for_each(|offset| cache.insert(7, offset, Arc::clone(&block)));
+        for offset in 200..2_000 {
+            assert!(cache.get(7, 1).is_some(), "{offset}");
+            cache.peek(key(2));
+            cache.insert(7, offset, Arc::clone(&block));
+            assert!(cache.get(7, offset).is_some());
+        }
+        assert!(cache.peek(key(2)).is_none());
+        let used = cache.bytes_used();
+        cache.remove(&[key(1), key(1), key(2)]);
+        assert!(cache.get(7, 1).is_none());
+        assert_eq!(cache.bytes_used(), used - weight(&block));
     }
 
     /// A small cache takes a block nearly as large as itself: it has one shard.

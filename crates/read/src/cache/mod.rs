@@ -13,7 +13,7 @@ pub mod file_record;
 pub mod partitions;
 pub mod table;
 
-pub use block::BlockCache;
+pub use block::{BlockCache, BlockKey};
 pub use partitions::PartitionBlock;
 pub use table::{OpenGuard, OpenTable, TableCache, TableHandle, TableLimits};
 

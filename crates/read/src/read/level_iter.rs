@@ -7,6 +7,7 @@ use super::ReadOwner;
 use super::readahead::PendingRead;
 use super::table_iter::{TableIter, TableIterOptions, Target};
 use super::view::{SortedRun, VersionFile};
+use crate::cache::BlockKey;
 use crate::slice::Slice;
 use std::sync::Arc;
 use windrow_base::Result;
@@ -27,6 +28,8 @@ pub struct LevelIter {
     valid: bool,
     /// Bytes that a scan presumably takes from the run.
     expected_bytes: u64,
+    /// The cached blocks of the files that were left, if those are noted.
+    cached: Vec<BlockKey>,
 }
 
 impl LevelIter {
@@ -46,6 +49,7 @@ impl LevelIter {
             is_forward: true,
             valid: false,
             expected_bytes: 0,
+            cached: Vec::new(),
         }
     }
 
@@ -131,7 +135,18 @@ impl LevelIter {
 
     fn leave(&mut self) {
         self.at = self.run.files.len();
-        self.iter = None;
+        if let Some(mut iter) = self.iter.take() {
+            self.cached.append(&mut iter.take_cached());
+        }
+    }
+
+    /// Hands over the names of the cached blocks that it met, for iterators that note them.
+    pub(crate) fn take_cached(&mut self) -> Vec<BlockKey> {
+        let mut cached = std::mem::take(&mut self.cached);
+        if let Some(iter) = &mut self.iter {
+            cached.append(&mut iter.take_cached());
+        }
+        cached
     }
 
     /// Goes on with a positioning, as [`TableIter::step`].
@@ -263,6 +278,12 @@ impl LevelIter {
     #[inline]
     fn at(&self) -> &TableIter {
         self.iter.as_ref().expect("the iterator is at an entry")
+    }
+
+    /// As [`TableIter::is_cached`].
+    #[inline]
+    pub(crate) fn is_cached(&self) -> bool {
+        self.at().is_cached()
     }
 
     /// The internal key of the entry. Only while valid, as `value` and `value_slice`.

@@ -15,6 +15,7 @@
 use super::level_iter::LevelIter;
 use super::readahead::{self, PendingRead};
 use super::table_iter::{TableIter, Target};
+use crate::cache::BlockKey;
 use crate::memtable::MemCursor;
 use crate::slice::Slice;
 use std::cmp::Ordering;
@@ -458,6 +459,22 @@ impl MergeIter {
             waiting = still_waiting;
         }
         Ok(())
+    }
+
+    /// Whether the entry at hand comes from a cached block, for sources that note that.
+    #[inline]
+    pub fn is_cached(&self) -> bool {
+        let input = self.winner.map(|winner| &self.inputs[winner.source as usize]);
+        matches!(input, Some(MergeIterInput::Level(iter)) if iter.is_cached())
+    }
+
+    /// Hands over the names of the cached blocks that its sources met.
+    pub fn take_cached(&mut self) -> Vec<BlockKey> {
+        let of = |input: &mut MergeIterInput| match input {
+            MergeIterInput::Level(iter) => iter.take_cached(),
+            MergeIterInput::Mem(_) | MergeIterInput::Nothing => Vec::new(),
+        };
+        self.inputs.iter_mut().flat_map(of).collect()
     }
 
     /// Moves to the first entry of all.

@@ -19,7 +19,13 @@ pub(super) fn table_options(
     readahead: Readahead,
     bounds: &Bounds,
 ) -> TableIterOptions {
-    TableIterOptions { fill_cache, readahead, bounds: bounds.clone(), is_accounted: false }
+    TableIterOptions {
+        fill_cache,
+        readahead,
+        bounds: bounds.clone(),
+        is_accounted: false,
+        notes_cached: false,
+    }
 }
 
 pub(super) fn charge_for(owner: &ReadOwner, merge: &MergeIter, own_bytes: usize) -> Charge {

@@ -11,7 +11,7 @@ use super::ReadOwner;
 use super::readahead::{
     PendingRead, Planner, ReadExtent, Readahead, ReadaheadBuffer, stretch_range,
 };
-use crate::cache::{OpenTable, PartitionBlock, TableHandle};
+use crate::cache::{BlockKey, OpenTable, PartitionBlock, TableHandle};
 use crate::gaps::Beyond;
 use crate::gaps::edge::Edge;
 use crate::slice::Slice;
@@ -99,17 +99,26 @@ pub struct TableIterOptions {
     /// Whether its memory is in the caller's account: it goes past the block cache, and reads ahead
     /// however much readers hold.
     pub(crate) is_accounted: bool,
+    /// Whether it takes blocks that are cached all the same, and notes which.
+    pub(crate) notes_cached: bool,
 }
 
 impl TableIterOptions {
-    /// For merges: long reads past the cache. The caller charges
-    /// `bytes` for each iterator that is open.
+    /// For merges: as [`TableIterOptions::sequential`], but a cached block is taken from the cache,
+    /// and noted. Its memory is the cache's.
+    pub fn of_merge(bytes: u64) -> TableIterOptions {
+        TableIterOptions { notes_cached: true, ..TableIterOptions::sequential(bytes) }
+    }
+
+    /// For those who read whole tables from the device: long reads past the cache. The caller
+    /// charges `bytes` for each iterator that is open.
     pub fn sequential(bytes: u64) -> TableIterOptions {
         TableIterOptions {
             fill_cache: false,
             readahead: Readahead::Sequential { bytes },
             bounds: Bounds::default(),
             is_accounted: true,
+            notes_cached: false,
         }
     }
 }
@@ -134,6 +143,10 @@ pub struct TableIter {
     is_forward: bool,
     /// Whether the block at hand was reached by walking, not by the target's key.
     stepped: bool,
+    /// Whether the block at hand was cached, if that is noted.
+    is_cached: bool,
+    /// The blocks that were, as far as they were not taken over.
+    cached: Vec<BlockKey>,
 }
 
 impl TableIter {
@@ -159,6 +172,8 @@ impl TableIter {
             index_ahead: ReadaheadBuffer::default(),
             is_forward: true,
             stepped: false,
+            is_cached: false,
+            cached: Vec::new(),
             owner,
             open,
             options,
@@ -323,6 +338,15 @@ impl TableIter {
         {
             self.owner.counters.cache_hit();
             return Ok(Some(block));
+        }
+        self.is_cached = false;
+        if self.options.notes_cached {
+            let key = BlockKey { uid: self.open.cached_as, offset: handle.offset };
+            if let Some(block) = self.owner.blocks.peek(key) {
+                self.is_cached = true;
+                self.cached.push(key);
+                return Ok(Some(block));
+            }
         }
         // A merge uses its buffer again, and pays for it from its own share.
         let raw = match is_cached {
@@ -492,6 +516,17 @@ impl TableIter {
     #[inline]
     pub fn valid(&self) -> bool {
         self.valid
+    }
+
+    /// Whether the entry's block was cached, for iterators that note that. Only while valid.
+    #[inline]
+    pub(crate) fn is_cached(&self) -> bool {
+        self.is_cached
+    }
+
+    /// Hands over the names of the cached blocks that it met.
+    pub(crate) fn take_cached(&mut self) -> Vec<BlockKey> {
+        std::mem::take(&mut self.cached)
     }
 
     #[inline]

@@ -608,7 +608,13 @@ fn a_merge_gives_every_version_both_ways() {
         for readahead in [Readahead::None, Readahead::Sequential { bytes: 700 }] {
             let bounds = Bounds::default();
             let is_accounted = matches!(readahead, Readahead::Sequential { .. });
-            let options = TableIterOptions { fill_cache: false, readahead, bounds, is_accounted };
+            let options = TableIterOptions {
+                fill_cache: false,
+                readahead,
+                bounds,
+                is_accounted,
+                notes_cached: false,
+            };
             let mut merge = merge_of(&world.owner, &view, options);
             merge.seek_first().unwrap();
             let mut at = 0;

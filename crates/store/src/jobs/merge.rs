@@ -11,6 +11,7 @@
 
 use crate::jobs::failure_policy::DecisionTries;
 use crate::jobs::{Installed, JobContext};
+use crate::merge::carried_blocks::CarriedBlocks;
 use crate::merge::dropper::{DropCount, DropRules, Dropper, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::heat::Heat;
@@ -29,6 +30,7 @@ use windrow_format::tombstone::Tombstones;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, OlderFiles, Part, Version};
 use windrow_plan::{Decision, Drop, Input, Merge, Move, Reshape};
+use windrow_read::cache::BlockKey;
 use windrow_read::events::Event;
 use windrow_read::lock_ranks;
 use windrow_read::read::level_iter::LevelIter;
@@ -53,6 +55,9 @@ struct MergeSummary {
     files: Vec<File>,
     count: DropCount,
     range_tombstones: u64,
+    /// Blocks of the inputs that were cached, and those of the outputs that take their place.
+    cached: Vec<BlockKey>,
+    carried: CarriedBlocks,
 }
 
 /// Runs a decision, and runs it again if `failure_policy.rs` finds that worth it.
@@ -202,6 +207,7 @@ impl<'a> MergeJob<'a> {
         let installed = jobs.try_install(tree, taken, |_| merge.edit(outcome.files))?;
         if installed == Installed::Yes {
             drop(filters);
+            outcome.carried.replace(&outcome.cached);
             jobs.host.counters.merge_entries_in.add(outcome.count.seen);
             jobs.host.counters.merge_entries_out.add(outcome.count.kept);
             return Ok(Some(summary));
@@ -350,17 +356,19 @@ impl<'a> MergeJob<'a> {
         heat: Option<Heat<'_>>,
     ) -> Result<MergeSummary> {
         let MergeJob { jobs, tree, merge } = *self;
-        let readahead = self.readahead_bytes(inputs.len());
+        let (readahead, carried_max_bytes) = self.split_memory(inputs.len() as u64);
         let made_of = self.made_of(&inputs)?;
         let source = |run: Arc<SortedRun>| {
-            let options = TableIterOptions::sequential(readahead);
+            let options = TableIterOptions::of_merge(readahead);
             MergeSource::Level(LevelIter::new(run, tree.reads.clone(), options))
         };
         let sources = inputs.into_iter().map(source).collect();
         let mut iter = MergeIter::new(sources, tree.reads.order.clone(), jobs.host.env.fs.clone());
         let range_tombstones = spec.tombstones.pairs();
+        let mut carried = CarriedBlocks::new(&tree.reads.blocks, carried_max_bytes);
         let mut outputs = Outputs::new(&jobs.host, tree, spec);
         outputs.heat = heat;
+        outputs.carried = Some(&mut carried);
         outputs.made_of = Some(made_of);
         let mut dropper = Dropper::new(rules);
         outputs.bytes_max = merge.input_bytes();
@@ -372,6 +380,7 @@ impl<'a> MergeJob<'a> {
             if let Some(heat) = &mut outputs.heat {
                 heat.read(iter.user_key(), iter.trailer());
             }
+            outputs.note_source(iter.is_cached());
             since_check += iter.value().len() + CHECK_BYTES_OF_ENTRY;
             dropper.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
             outputs.entries_left = outputs.entries_left.saturating_sub(1);
@@ -392,7 +401,7 @@ impl<'a> MergeJob<'a> {
         let (kept, put) = (count.kept, outputs.entries);
         check_invariant!(R16, kept == put, "{kept} entries were kept, and {put} were put out");
         let files = outputs.finish(merge.output_epoch)?;
-        Ok(MergeSummary { files, count, range_tombstones })
+        Ok(MergeSummary { files, count, range_tombstones, cached: iter.take_cached(), carried })
     }
 
     fn leave_room_to_flush(&self) -> Result<()> {
@@ -453,8 +462,10 @@ impl<'a> MergeJob<'a> {
         if again { Heat::known(map) } else { Heat::new(map, merge) }
     }
 
-    /// The share of the merge budget that each input run may read ahead.
-    fn readahead_bytes(&self, runs: usize) -> u64 {
+    /// Returns the parts of the job's share of merge memory: what each of the input runs may read
+    /// ahead, and what the blocks take that wait to be cached (half of the rest; filter and index of
+    /// the open table need some, too).
+    fn split_memory(&self, runs: u64) -> (u64, u64) {
         const MIN: u64 = 64 << 10;
         const MAX: u64 = 1 << 20;
         let MergeJob { jobs, tree, .. } = *self;
@@ -464,8 +475,9 @@ impl<'a> MergeJob<'a> {
             false => 0,
         };
         debug_assert!(threads > 0 && hot_map <= jobs.host.shares.merge_bytes, "{threads} merges");
-        let share = (jobs.host.shares.merge_bytes - hot_map) / threads / (runs as u64 + 1);
-        share.clamp(MIN, MAX)
+        let share = (jobs.host.shares.merge_bytes - hot_map) / threads;
+        let ahead = (share / (runs + 1)).clamp(MIN, MAX);
+        (ahead, share.saturating_sub(ahead * (runs + 1)) / 2)
     }
 }
 

@@ -14,6 +14,7 @@
 //! decide which entries stay (`dropper.rs`).
 
 use crate::host::Host;
+use crate::merge::carried_blocks::CarriedBlocks;
 use crate::merge::dropper::Sink;
 use crate::merge::filters::{OutputFilters, TableSoFar};
 use crate::merge::heat::Heat;
@@ -113,6 +114,8 @@ pub struct Outputs<'a> {
     internal: Vec<u8>,
     /// `None` if the policy does not ask how hot keys are.
     pub(crate) heat: Option<Heat<'a>>,
+    /// `None` for jobs that do not read tables.
+    pub(crate) carried: Option<&'a mut CarriedBlocks>,
     /// The tables that are rewritten: their own numbers, and those of the tables that they were
     /// made of and that still exist. `None` if that is not known.
     pub made_of: Option<Vec<(Arc<File>, FileNumber)>>,
@@ -156,6 +159,7 @@ impl<'a> Outputs<'a> {
             finished: Vec::new(),
             internal: Vec::new(),
             heat: None,
+            carried: None,
             made_of: Some(Vec::new()),
             entries: 0,
             entries_left: u64::MAX,
@@ -163,6 +167,14 @@ impl<'a> Outputs<'a> {
             unfinished: Vec::new(),
             leaves_unfinished: false,
             given_above: None,
+        }
+    }
+
+    /// Notes whether the next entry comes from a cached block.
+    #[inline]
+    pub(crate) fn note_source(&mut self, is_cached: bool) {
+        if let Some(open) = &mut self.open {
+            open.table.note_source(is_cached);
         }
     }
 
@@ -281,6 +293,7 @@ impl<'a> Outputs<'a> {
             self.decide_filter(upper, 0);
         }
         let statistics = self.spec.filters.statistics(&self.so_far(upper));
+        self.carry_last_block()?;
         let mut open = self.open.take().expect("begun just above");
         self.add_tombstones(&mut open.table, upper)?;
         let Open { number, uid, mut table } = open;
@@ -301,6 +314,16 @@ impl<'a> Outputs<'a> {
         let most = UNSYNCED_MAX.min(self.host.env.fs.open_files_max() / UNSYNCED_FILES_PART);
         if !self.leaves_unfinished && self.unfinished.len() >= most {
             self.finish_tables()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the data blocks of the open table, and carries the last one.
+    fn carry_last_block(&mut self) -> Result<()> {
+        if let (Some(carried), Some(Open { uid, table, .. })) = (&mut self.carried, &mut self.open)
+        {
+            table.end_last_block()?;
+            table.take_cached().into_iter().for_each(|block| carried.add(*uid, block));
         }
         Ok(())
     }
@@ -448,6 +471,11 @@ impl Sink for Outputs<'_> {
         self.entries += 1;
         let open = self.open.as_mut().expect("begun just above");
         open.table.add(&self.internal, value)?;
+        if let Some(carried) = &mut self.carried
+            && let Some(block) = open.table.take_cached()
+        {
+            carried.add(open.uid, block);
+        }
         if open.table.entries().is_multiple_of(DECIDE_ENTRIES) && self.spec.filters.decides_late() {
             self.decide_while_open(user_key);
         }
