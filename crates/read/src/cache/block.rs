@@ -201,12 +201,6 @@ impl BlockCache {
         self.blocks.peek(&key)
     }
 
-    /// Takes out blocks of tables that left the tree. Else they would stay until others need
-    /// their room, which new blocks then get one by one.
-    pub fn remove(&self, keys: &[BlockKey]) {
-        keys.iter().for_each(|key| drop(self.blocks.remove(key)));
-    }
-
     /// Takes a block that was just decoded into the account.
     pub fn admit(&self, mut block: Block) -> Arc<Block> {
         block.carry(self.hold(weight(&block)));
@@ -327,8 +321,20 @@ impl BlockCache {
         if self.may_want_more(capacity) {
             self.consider_growth(capacity, block.memory_bytes() as u64);
         }
+        self.put(BlockKey { uid, offset }, block);
+    }
+
+    /// Caches blocks in the place of `old` ones, whose tables left the tree. Those would stay until
+    /// others need their room, which new blocks then get one by one. No reader asked for the new
+    /// ones, so the cache does not grow for them.
+    pub fn replace(&self, old: &[BlockKey], new: impl Iterator<Item = (BlockKey, Block)>) {
+        old.iter().for_each(|key| drop(self.blocks.remove(key)));
+        new.for_each(|(key, block)| self.put(key, self.admit(block)));
+    }
+
+    fn put(&self, key: BlockKey, block: Arc<Block>) {
         if self.capacity_bytes.load(Ordering::Relaxed) > 0 {
-            self.blocks.insert(BlockKey { uid, offset }, block);
+            self.blocks.insert(key, block);
         }
     }
 
@@ -473,9 +479,32 @@ mod tests {
         }
         assert!(cache.peek(key(2)).is_none());
         let used = cache.bytes_used();
-        cache.remove(&[key(1), key(1), key(2)]);
+        cache.replace(&[key(1), key(1), key(2)], std::iter::empty());
         assert!(cache.get(7, 1).is_none());
         assert_eq!(cache.bytes_used(), used - weight(&block));
+    }
+
+    /// Merges bring any number of blocks; only readers make the cache grow.
+    #[test]
+    fn blocks_of_merges_do_not_let_it_grow() {
+        let mut world = TableWorld::new(9, KeyOrder::Bytewise);
+        let cache = BlockCache::within(1 << 18, 1 << 20, u64::MAX);
+        let key = |offset| BlockKey { uid: 7, offset };
+        for offset in 1..1_000 {
+            let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
+            cache.replace(&[key(offset - 1)], std::iter::once((key(offset), block)));
+            assert!(cache.get(7, offset).is_some() && cache.get(7, offset - 1).is_none());
+        }
+        for offset in 1_000..2_000 {
+            let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
+            cache.replace(&[], std::iter::once((key(offset), block)));
+            assert!(cache.bytes_used() <= 1 << 18 && cache.held_bytes() == cache.bytes_used());
+        }
+        for offset in 2_000..3_000 {
+            let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
+            cache.insert(7, offset, cache.admit(block));
+        }
+        assert!(cache.bytes_used() > 1 << 18);
     }
 
     /// A small cache takes a block nearly as large as itself: it has one shard.

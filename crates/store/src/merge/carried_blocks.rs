@@ -35,22 +35,14 @@ impl CarriedBlocks {
         self.waiting_bytes += block.memory_bytes() as u64;
         self.waiting.push((BlockKey { uid, offset }, block));
         if self.max_bytes < self.waiting_bytes {
-            self.hand_over();
-        }
-    }
-
-    fn hand_over(&mut self) {
-        self.waiting_bytes = 0;
-        for (BlockKey { uid, offset }, block) in self.waiting.drain(..) {
-            let block = self.cache.admit(block);
-            self.cache.insert(uid, offset, block);
+            self.waiting_bytes = 0;
+            self.cache.replace(&[], self.waiting.drain(..));
         }
     }
 
     /// Puts the blocks into the cache, in the place of `old` ones: the outputs are in the tree now,
     /// the inputs are not.
-    pub fn replace(mut self, old: &[BlockKey]) {
-        self.cache.remove(old);
-        self.hand_over();
+    pub fn replace(self, old: &[BlockKey]) {
+        self.cache.replace(old, self.waiting.into_iter());
     }
 }
