@@ -7,6 +7,7 @@
 mod batch;
 #[cfg(not(any(loom, shuttle)))]
 mod carried_blocks;
+#[cfg(not(any(loom, shuttle)))]
 mod catalog;
 #[cfg(not(any(loom, shuttle)))]
 mod close;
