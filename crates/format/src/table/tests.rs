@@ -330,12 +330,12 @@ fn blocks_of_cached_entries_are_handed_over() {
         let mut cached = Vec::new();
         for (at, (key, value)) in numbered(6_000).iter().enumerate() {
             // The first half of the keys: two in three. Of the second half every third.
-            writer.note_source((at % 3 == 0) != (at < 3_000));
+            writer.note_source((at % 3 == 0) != (at < 3_000), key.len() + value.len());
             writer.add(key, value).unwrap();
             cached.extend(writer.take_cached());
         }
         assert!(writer.take_cached().is_none());
-        writer.note_source(true);
+        writer.note_source(true, 1);
         let last = writer.entries();
         writer.end_last_block().unwrap();
         assert!(writer.take_cached().is_none(), "of the last block's keys one in three");
@@ -358,6 +358,20 @@ fn blocks_of_cached_entries_are_handed_over() {
             assert_eq!((handle.offset, read.bytes()), (*offset, block.bytes()));
         }
     }
+}
+
+/// A large entry that was not cached is not carried along by small ones that were.
+#[test]
+fn a_block_is_cached_by_its_bytes() {
+    let mut writer =
+        TableWriter::new(Box::new(MemWriter::default()), options(&KeyOrder::Bytewise)).unwrap();
+    for (key, bytes) in [("a", 10), ("b", 10), ("c", 3_000)] {
+        let (key, value) = point(key.as_bytes(), 1, &vec![b'v'; bytes]);
+        writer.note_source(bytes == 10, key.len() + value.len());
+        writer.add(&key, &value).unwrap();
+    }
+    writer.end_last_block().unwrap();
+    assert!(writer.take_cached().is_none());
 }
 
 /// Filter bits that are set late: they hold for a filter that is written at the end, and for the

@@ -81,21 +81,20 @@ pub struct TableWriter {
     cached: CachedSources,
 }
 
-/// The entries of the block being built that come from cached blocks.
+/// The bytes of the block being built whose entries come from cached blocks.
 #[derive(Default)]
 struct CachedSources {
-    entries: u32,
-    cached_entries: u32,
-    /// The block before, if most of its entries did.
+    bytes: u64,
+    cached_bytes: u64,
+    /// The block before, if most of its bytes did.
     ended: Option<(u64, Block)>,
 }
 
 impl CachedSources {
-    /// Begins to count for the next block. Returns whether most entries of the last one were
-    /// cached.
+    /// Begins to count for the next block. Returns whether most bytes of the last one were cached.
     fn end_block(&mut self) -> bool {
-        let most = self.entries < 2 * self.cached_entries;
-        (self.entries, self.cached_entries) = (0, 0);
+        let most = self.bytes < 2 * self.cached_bytes;
+        (self.bytes, self.cached_bytes) = (0, 0);
         most
     }
 }
@@ -363,14 +362,14 @@ impl TableWriter {
         if self.block.is_empty() { Ok(()) } else { self.end_block(None) }
     }
 
-    /// Tells whether an entry that is about to be added comes from a cached block.
+    /// Tells whether an entry of `bytes` that is about to be added comes from a cached block.
     #[inline]
-    pub fn note_source(&mut self, is_cached: bool) {
-        self.cached.entries += 1;
-        self.cached.cached_entries += u32::from(is_cached);
+    pub fn note_source(&mut self, is_cached: bool, bytes: usize) {
+        self.cached.bytes += bytes as u64;
+        self.cached.cached_bytes += if is_cached { bytes as u64 } else { 0 };
     }
 
-    /// Returns the data block that the last call ended, and its offset, if most of its entries come
+    /// Returns the data block that the last call ended, and its offset, if most of its bytes come
     /// from cached blocks.
     #[inline]
     pub fn take_cached(&mut self) -> Option<(u64, Block)> {

@@ -380,8 +380,9 @@ impl<'a> MergeJob<'a> {
             if let Some(heat) = &mut outputs.heat {
                 heat.read(iter.user_key(), iter.trailer());
             }
-            outputs.note_source(iter.is_cached());
-            since_check += iter.value().len() + CHECK_BYTES_OF_ENTRY;
+            let entry_bytes = iter.value().len() + CHECK_BYTES_OF_ENTRY;
+            outputs.note_source(iter.is_cached(), entry_bytes);
+            since_check += entry_bytes;
             dropper.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
             outputs.entries_left = outputs.entries_left.saturating_sub(1);
             iter.next()?;

@@ -1,7 +1,7 @@
 //! Blocks of a merge's outputs that take the place of cached blocks of its inputs.
 //!
 //! Without them every merge would send reads of what it merged to the device, once a block: the
-//! new tables' blocks are not in the cache. A block is carried if most of its entries come from
+//! new tables' blocks are not in the cache. A block is carried if most of its bytes come from
 //! cached blocks, so a merge brings no more into the cache than twice what was there. Until the new
 //! tables are in the tree, readers ask for the old blocks, so both are held, the new ones in memory
 //! of the merge. Those that do not fit go into the cache at once: where it has room, they stay.

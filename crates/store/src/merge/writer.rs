@@ -170,11 +170,11 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Notes whether the next entry comes from a cached block.
+    /// Notes whether the next entry, of `bytes`, comes from a cached block.
     #[inline]
-    pub(crate) fn note_source(&mut self, is_cached: bool) {
+    pub(crate) fn note_source(&mut self, is_cached: bool, bytes: usize) {
         if let Some(open) = &mut self.open {
-            open.table.note_source(is_cached);
+            open.table.note_source(is_cached, bytes);
         }
     }
 
