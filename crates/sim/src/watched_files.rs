@@ -35,6 +35,9 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     /// Is told of a write to a log that is about to begin.
     fn log_write(&self) {}
 
+    /// Is told of a write to a log that has returned.
+    fn log_written(&self) {}
+
     /// Is told of a sync or rename that has returned.
     fn settled(&self) {}
 }
@@ -118,7 +121,9 @@ impl<W: Watcher> WriteFile for Watched<Box<dyn WriteFile>, W> {
 impl<W: Watcher> LogFile for Watched<Arc<dyn LogFile>, W> {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.watcher.log_write();
-        self.inner.write_at(offset, bytes)
+        let result = self.inner.write_at(offset, bytes);
+        self.watcher.log_written();
+        result
     }
 
     fn reserved_bytes(&self) -> u64 {

@@ -11,17 +11,48 @@ use windrow::{Db, ErrorKind, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Ops, When, env};
 use windrow_testkit::world::DIR;
 
-/// Lets the next two writes to a log begin only when both are ready.
+/// Lets the next two writes to a log begin only when both are ready, and the second one only when
+/// the first one has returned. Begun while the first one fails, it might succeed, and rightly so
+/// where its place in the log is the earlier one.
 struct Meeting {
-    expected: AtomicU32,
-    together: Barrier,
+    to_begin: AtomicU32,
+    to_end: AtomicU32,
+    ready: Barrier,
+    first_returned: Barrier,
+}
+
+impl Meeting {
+    fn new() -> Meeting {
+        Meeting {
+            to_begin: AtomicU32::new(0),
+            to_end: AtomicU32::new(0),
+            ready: Barrier::new(2),
+            first_returned: Barrier::new(2),
+        }
+    }
+
+    /// Has the next two writes meet.
+    fn arrange(&self) {
+        self.to_end.store(1, Ordering::SeqCst);
+        self.to_begin.store(2, Ordering::SeqCst);
+    }
+}
+
+/// Whether something is left of a count, which is one less then.
+fn took_one(count: &AtomicU32) -> bool {
+    count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok()
 }
 
 impl Watcher for Meeting {
     fn log_write(&self) {
-        let less = |n: u32| n.checked_sub(1);
-        if self.expected.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
-            self.together.wait();
+        if took_one(&self.to_begin) && !self.ready.wait().is_leader() {
+            self.first_returned.wait();
+        }
+    }
+
+    fn log_written(&self) {
+        if took_one(&self.to_end) {
+            self.first_returned.wait();
         }
     }
 }
@@ -30,7 +61,7 @@ impl Watcher for Meeting {
 /// from the first, in whichever order both are told.
 pub(super) fn a_failure_of_one_is_that_of_both() -> Result<(), String> {
     let (mut env, handles) = env(1);
-    let meeting = Arc::new(Meeting { expected: AtomicU32::new(0), together: Barrier::new(2) });
+    let meeting = Arc::new(Meeting::new());
     env.fs = Arc::new(WatchedFs::new(env.fs.clone(), meeting.clone()));
     let mut options: Options = options(&handles);
     options.components.env = Some(env);
@@ -38,7 +69,7 @@ pub(super) fn a_failure_of_one_is_that_of_both() -> Result<(), String> {
     db.put_with("before", "1", WriteSync::Yes).map_err(text)?;
     let full = Fault::new(FaultKind::NoSpace, Ops::WRITE, When::Matching(0)).on_path(".wal");
     handles.fs.inject(full);
-    meeting.expected.store(2, Ordering::SeqCst);
+    meeting.arrange();
     let put = |key: &str| {
         let failed = db.put_with(key, "1", WriteSync::No).err();
         failed.map(|error| error.first_failure().kind())
