@@ -6,6 +6,7 @@
 //! Owns: the traits, and the kinds of errors that callers tell apart. Never does: call the system
 //! (`os`, `testing`).
 
+use crate::Buffer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, Result};
@@ -385,6 +386,17 @@ pub trait ReadFile: Send + Sync {
     /// its metadata says), `Io` otherwise.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 
+    /// Fills buffers, one after the other, with the bytes from `offset` on: one read.
+    ///
+    /// # Errors
+    /// As [`ReadFile::read_at`], of the range of all of them.
+    fn read_pieces_at(&self, offset: u64, pieces: &mut [Buffer]) -> Result<()> {
+        let mut all = Buffer::new(pieces.iter().map(|piece| piece.len()).sum());
+        self.read_at(offset, &mut all)?;
+        scatter(&all, pieces);
+        Ok(())
+    }
+
     /// The length in bytes when the file was opened.
     fn len(&self) -> u64;
 
@@ -410,6 +422,36 @@ pub trait ReadFile: Send + Sync {
     fn direct_align(&self) -> Option<usize> {
         None
     }
+}
+
+/// Fills pieces, one after the other, with bytes that come bit by bit.
+pub(crate) struct PiecesWriter<'a> {
+    /// The rest of the piece at hand.
+    rest: &'a mut [u8],
+    pieces: std::slice::IterMut<'a, Buffer>,
+}
+
+impl<'a> PiecesWriter<'a> {
+    pub(crate) fn new(pieces: &'a mut [Buffer]) -> PiecesWriter<'a> {
+        PiecesWriter { rest: &mut [], pieces: pieces.iter_mut() }
+    }
+
+    /// Puts the next bytes, at most as many as the pieces still take.
+    pub(crate) fn put(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.rest.is_empty() {
+                self.rest = self.pieces.next().expect("the pieces take all bytes");
+            }
+            let (head, rest) = bytes.split_at(bytes.len().min(self.rest.len()));
+            self.rest.split_off_mut(..head.len()).expect("no longer").copy_from_slice(head);
+            bytes = rest;
+        }
+    }
+}
+
+/// Fills pieces, one after the other, with the bytes that were read for all of them.
+pub fn scatter(bytes: &[u8], pieces: &mut [Buffer]) {
+    PiecesWriter::new(pieces).put(bytes);
 }
 
 /// One read of [`FileSystem::read_many`].

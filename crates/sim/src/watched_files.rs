@@ -10,7 +10,7 @@ use windrow_base::Result;
 use windrow_env::fs::{
     FileLock, Lease, LeaseState, LockMode, ReadFileOptions, ReadRequest, Stamp, WriteOptions,
 };
-use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
+use windrow_env::{Buffer, FileSystem, LogFile, ReadFile, WriteFile};
 
 /// Is told of operations.
 pub(crate) trait Watcher: Send + Sync + 'static {
@@ -77,6 +77,11 @@ impl<W: Watcher> ReadFile for Watched<Arc<dyn ReadFile>, W> {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.watcher.read(self.inner.path(), offset)?;
         self.inner.read_at(offset, buf)
+    }
+
+    fn read_pieces_at(&self, offset: u64, pieces: &mut [Buffer]) -> Result<()> {
+        self.watcher.read(self.inner.path(), offset)?;
+        self.inner.read_pieces_at(offset, pieces)
     }
 
     fn len(&self) -> u64 {

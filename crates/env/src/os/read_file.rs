@@ -5,13 +5,14 @@
 
 use super::name_at::{NameAt, check_regular};
 use super::retry::retry;
-use crate::ReadFile;
 use crate::error::{ends_early, io_error};
-use crate::fs::{DIRECT_ALIGN_BYTES, ReadFileOptions};
+use crate::fs::{DIRECT_ALIGN_BYTES, PiecesWriter, ReadFileOptions};
 use crate::sys::aligned::AlignedBuf;
+use crate::{Buffer, ReadFile};
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::cell::RefCell;
+use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,9 @@ use windrow_base::Result;
 /// Scratch memory that a thread keeps for unaligned direct reads; longer reads go through it in
 /// pieces.
 const SCRATCH_BYTES: usize = 256 << 10;
+
+/// The most pieces of one system call (`IOV_MAX`).
+const PIECES_MAX: usize = 1024;
 
 thread_local! {
     static SCRATCH: RefCell<Option<AlignedBuf>> = const { RefCell::new(None) };
@@ -68,26 +72,63 @@ impl OsReadFile {
         Ok(got)
     }
 
-    /// Reads the aligned hull of the range into scratch memory and copies.
+    /// Reads straight into the pieces.
+    fn read_pieces_buffered(&self, offset: u64, pieces: &mut [Buffer]) -> Result<()> {
+        let len = pieces.iter().map(|piece| piece.len()).sum();
+        let mut slices: Vec<_> = pieces.iter_mut().map(|piece| IoSliceMut::new(piece)).collect();
+        let (mut left, mut done) = (&mut slices[..], 0);
+        while done < len {
+            let now = left.len().min(PIECES_MAX);
+            match rustix::io::preadv(&self.fd, &mut left[..now], offset + done as u64) {
+                Ok(0) => return Err(ends_early(&self.path, offset, len, done)),
+                Ok(n) => {
+                    done += n;
+                    IoSliceMut::advance_slices(&mut left, n);
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => {
+                    return Err(io_error("read the file", &self.path, errno).with_offset(offset));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn read_direct(&self, offset: u64, buf: &mut [u8], align: usize) -> Result<()> {
         if is_aligned(offset, buf, align) {
             return self.read_buffered(offset, buf);
         }
+        let mut done = 0;
+        self.read_through_scratch(offset, buf.len(), align, |bytes| {
+            buf[done..done + bytes.len()].copy_from_slice(bytes);
+            done += bytes.len();
+        })
+    }
+
+    /// Reads the aligned hull of the range into scratch memory, window by window, and has the
+    /// range's bytes copied from there.
+    fn read_through_scratch(
+        &self,
+        offset: u64,
+        len: usize,
+        align: usize,
+        mut copy: impl FnMut(&[u8]),
+    ) -> Result<()> {
         SCRATCH.with_borrow_mut(|slot| {
             let scratch = slot.get_or_insert_with(|| AlignedBuf::new(SCRATCH_BYTES));
             let mut done = 0;
-            while done < buf.len() {
+            while done < len {
                 let at = offset + done as u64;
-                let (start, hull_bytes) = hull(at, buf.len() - done, align);
+                let (start, hull_bytes) = hull(at, len - done, align);
                 let skip = (at - start) as usize;
                 let window = hull_bytes.min(scratch.len());
-                let now = (window - skip).min(buf.len() - done);
+                let now = (window - skip).min(len - done);
                 let got = self.read_up_to(start, &mut scratch[..window], skip + now)?;
                 if got < skip + now {
                     let had = done + got.saturating_sub(skip);
-                    return Err(ends_early(&self.path, offset, buf.len(), had));
+                    return Err(ends_early(&self.path, offset, len, had));
                 }
-                buf[done..done + now].copy_from_slice(&scratch[skip..skip + now]);
+                copy(&scratch[skip..skip + now]);
                 done += now;
             }
             Ok(())
@@ -101,6 +142,15 @@ impl ReadFile for OsReadFile {
             Some(align) => self.read_direct(offset, buf, align),
             None => self.read_buffered(offset, buf),
         }
+    }
+
+    fn read_pieces_at(&self, offset: u64, pieces: &mut [Buffer]) -> Result<()> {
+        let Some(align) = self.direct_align else {
+            return self.read_pieces_buffered(offset, pieces);
+        };
+        let len = pieces.iter().map(|piece| piece.len()).sum();
+        let mut writer = PiecesWriter::new(pieces);
+        self.read_through_scratch(offset, len, align, |bytes| writer.put(bytes))
     }
 
     fn len(&self) -> u64 {

@@ -9,7 +9,7 @@ use crate::fs::{
 use crate::sys::aligned::AlignedBuf;
 use crate::sys::window::WINDOW_BYTES;
 use crate::testing::Rng;
-use crate::{FileSystem, ReadFile};
+use crate::{Buffer, FileSystem, ReadFile};
 use std::path::Path;
 use windrow_base::ErrorKind;
 
@@ -122,6 +122,33 @@ fn direct_reads_take_the_alignment_that_the_file_states() {
     fs.read_many(&mut requests);
     assert!(requests.iter().all(|request| request.result.is_ok()));
     assert!(memory[..] == wanted[..]);
+}
+
+/// By one system call, by several, and through scratch memory.
+#[test]
+fn pieces_are_filled_one_after_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let (fs, path) = (OsFs::new(), dir.path().join("f"));
+    let wanted = bytes(3, 3_000_000);
+    write(&fs, &path, &wanted, WriteOptions::default(), 1 << 20);
+    let files = [true, false].map(|direct| fs.open(&path, ReadFileOptions { direct }).unwrap());
+    let mut rng = Rng::new(1);
+    for (count, most) in [(1, 5000), (3, 9000), (20, 30_000), (2500, 300), (4, 400_000)] {
+        for file in files.iter().flat_map(|file| [file; 20]) {
+            let lens = (0..count).map(|_| rng.below(most) as usize);
+            let mut pieces: Vec<Buffer> = lens.map(Buffer::new).collect();
+            let offset = if rng.chance(0.5) { rng.below(3_000_000) } else { rng.below(700) * 4096 };
+            let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+            let read = file.read_pieces_at(offset, &mut pieces);
+            if offset as usize + len > wanted.len() {
+                assert!(read.unwrap_err().is_corruption());
+                continue;
+            }
+            read.unwrap();
+            let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+            assert!(all == wanted[offset as usize..][..len], "{count} pieces from {offset} on");
+        }
+    }
 }
 
 #[test]

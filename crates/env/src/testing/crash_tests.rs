@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::fs::{LockMode, ReadFileOptions, ReadRequest, WriteOptions, is_not_found};
-use crate::{FileSystem, WriteFile};
+use crate::{Buffer, FileSystem, WriteFile};
 use std::path::Path;
 use windrow_base::ErrorKind;
 
@@ -541,6 +541,20 @@ fn read_many_gives_each_its_own_result() {
     assert!(requests[0].result.is_ok());
     assert!(requests[1].result.as_ref().unwrap_err().is_corruption());
     assert_eq!(&good, b"2345");
+}
+
+/// One read: a fault hits all of them or none.
+#[test]
+fn pieces_are_read_at_once() {
+    let fs = fs();
+    durable(&fs, A, b"0123456789");
+    let file = fs.open(path(A), ReadFileOptions::default()).unwrap();
+    fs.inject(Fault::new(FaultKind::Io, Ops::READ, When::Matching(1)));
+    let mut pieces = [Buffer::new(3), Buffer::new(0), Buffer::new(4)];
+    file.read_pieces_at(2, &mut pieces).unwrap();
+    assert_eq!(pieces.each_ref().map(|piece| &**piece), [&b"234"[..], b"", b"5678"]);
+    assert!(!file.read_pieces_at(2, &mut pieces).unwrap_err().is_corruption());
+    assert!(file.read_pieces_at(4, &mut pieces).unwrap_err().is_corruption());
 }
 
 #[test]

@@ -34,6 +34,16 @@ pub struct Charge {
     bytes: u64,
 }
 
+impl Charge {
+    /// Gives a part of the bytes back.
+    pub fn give_back(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.bytes, "{bytes} bytes of {}", self.bytes);
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.account.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Charge {
     #[inline]
     fn drop(&mut self) {
@@ -48,8 +58,10 @@ mod tests {
     #[test]
     fn charges_count_until_they_are_dropped() {
         let account = Account::default();
-        let (one, two) = (account.charge(10), account.clone().charge(5));
+        let (mut one, two) = (account.charge(10), account.clone().charge(5));
         assert_eq!(account.bytes(), 15);
+        one.give_back(7);
+        assert_eq!(account.bytes(), 8);
         drop(one);
         assert_eq!(account.bytes(), 5);
         drop(two);

@@ -194,6 +194,12 @@ impl BlockCache {
         self.blocks.get(&BlockKey { uid, offset })
     }
 
+    /// Whether a block is cached. To ask is no use of it.
+    #[inline]
+    pub(crate) fn holds(&self, uid: FileUid, offset: u64) -> bool {
+        self.blocks.contains_key(&BlockKey { uid, offset })
+    }
+
     /// Returns a block for a merge, if it is cached. That is no use of it: a merge reads each block
     /// once.
     #[inline]

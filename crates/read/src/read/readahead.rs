@@ -5,10 +5,11 @@
 //! block is wanted.
 
 use crate::cache::{BlockCache, OpenTable};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
-use windrow_env::fs::{DIRECT_ALIGN_BYTES, ReadRequest};
+use windrow_env::fs::{DIRECT_ALIGN_BYTES, ReadRequest, scatter};
 use windrow_env::{Buffer, FileSystem};
 use windrow_format::block::Charge;
 use windrow_format::table::BlockHandle;
@@ -21,9 +22,6 @@ const LEAVES_BLOCK_ONE_IN: u64 = 8;
 
 /// Most bytes of the blocks that a seek reads together.
 const SEEK_BYTES_MAX: u64 = 64 << 10;
-
-/// A stretch of at most this many bytes gives its memory back block by block.
-const SHORT_STRETCH_BYTES: usize = 32 << 10;
 
 /// First stretch of [`Readahead::Auto`], doubled by every further one.
 const AUTO_BYTES_MIN: u64 = 16 << 10;
@@ -45,62 +43,82 @@ pub enum Readahead {
     Sequential { bytes: u64 },
 }
 
-/// Bytes of a file that were read in one go, to decode blocks out of.
+/// Bytes of a file that were read in one go, to decode blocks out of: whole blocks, each in a buffer
+/// of its own, or one stretch.
 #[derive(Default)]
 pub struct ReadaheadBuffer {
+    /// Of the first piece; the others follow.
     offset: u64,
-    bytes: Buffer,
+    pieces: VecDeque<Buffer>,
     charge: Option<Charge>,
 }
 
 impl ReadaheadBuffer {
-    /// The range of the block's bytes, if all of them are here.
+    /// The piece that has all of the block's bytes, and their range in it.
     #[inline]
-    fn range_of(&self, handle: BlockHandle) -> Option<Range<usize>> {
-        let from = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
+    fn place_of(&self, handle: BlockHandle) -> Option<(usize, Range<usize>)> {
+        let mut from = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
+        let place = self.pieces.iter().position(|piece| {
+            let is_here = from < piece.len();
+            from -= if is_here { 0 } else { piece.len() };
+            is_here
+        })?;
         let range = from..from.checked_add(handle.bytes as usize)?;
-        (range.end <= self.bytes.len()).then_some(range)
+        (range.end <= self.pieces[place].len()).then_some((place, range))
+    }
+
+    /// Whether all of the block's bytes are here.
+    #[inline]
+    pub(crate) fn has(&self, handle: BlockHandle) -> bool {
+        self.place_of(handle).is_some()
     }
 
     /// The block's bytes, if all of them are here; the memory stays for the next read, unless the
     /// block is all that is here.
     pub fn copy(&mut self, handle: BlockHandle) -> Option<Buffer> {
-        let range = self.range_of(handle)?;
-        if range.len() == self.bytes.len() {
-            return Some(self.take_buffer().shrunk());
+        let (place, range) = self.place_of(handle)?;
+        match self.pieces.len() == 1 && range.len() == self.pieces[place].len() {
+            true => Some(self.take_buffer().shrunk()),
+            false => Some(Buffer::copy_of(&self.pieces[place][range])),
         }
-        Some(Buffer::copy_of(&self.bytes[range]))
     }
 
-    /// The block's bytes, if all of them are here. Lets go of the bytes before them in the
-    /// direction at hand once few or none are left after them. An idle iterator holds no buffer
-    /// then, or one block's.
+    /// The block's bytes, if all of them are here. Lets go of the blocks before it in the direction
+    /// at hand, and of a stretch once none is left after it. An idle iterator holds no buffer then,
+    /// or the blocks that it presumably goes on with.
     pub fn take(&mut self, handle: BlockHandle, forward: bool) -> Option<Buffer> {
-        let range = self.range_of(handle)?;
-        if range.len() == self.bytes.len() {
-            self.charge = None;
-            // It may have held a longer stretch before.
-            return Some(std::mem::take(&mut self.bytes).shrunk());
+        let (place, range) = self.place_of(handle)?;
+        let piece = &self.pieces[place];
+        if range.len() < piece.len() {
+            let raw = Buffer::copy_of(&piece[range.clone()]);
+            if if forward { range.end == piece.len() } else { range.start == 0 } {
+                *self = ReadaheadBuffer::default();
+            }
+            return Some(raw);
         }
-        let raw = Buffer::copy_of(&self.bytes[range.clone()]);
-        let left = if forward { self.bytes.len() - range.end } else { range.start };
-        if left == 0 {
-            *self = ReadaheadBuffer::default();
-        } else if forward && self.bytes.len() <= SHORT_STRETCH_BYTES {
-            self.offset += range.end as u64;
-            self.bytes = Buffer::copy_of(&self.bytes[range.end..]);
+        let passed =
+            if forward { self.pieces.drain(..place) } else { self.pieces.drain(place + 1..) };
+        let passed_bytes: usize = passed.map(|piece| piece.memory_bytes()).sum();
+        let raw = if forward { self.pieces.pop_front() } else { self.pieces.pop_back() }?;
+        if forward {
+            self.offset = handle.end();
         }
-        Some(raw)
+        match &mut self.charge {
+            _ if self.pieces.is_empty() => *self = ReadaheadBuffer::default(),
+            Some(charge) => charge.give_back((passed_bytes + raw.memory_bytes()) as u64),
+            None => {}
+        }
+        Some(raw.shrunk())
     }
 
     /// Lets the bytes go, and gives their memory for the next read.
     pub(crate) fn take_buffer(&mut self) -> Buffer {
-        std::mem::take(self).bytes
+        std::mem::take(self).into_bytes()
     }
 
-    /// All of the bytes.
-    pub fn into_bytes(self) -> Buffer {
-        self.bytes
+    /// The bytes of a read of one piece.
+    pub fn into_bytes(mut self) -> Buffer {
+        self.pieces.pop_front().unwrap_or_default()
     }
 }
 
@@ -108,17 +126,38 @@ impl ReadaheadBuffer {
 pub struct PendingRead {
     open: Arc<OpenTable>,
     offset: u64,
-    bytes: Buffer,
+    pieces: Vec<Buffer>,
     charge: Option<Charge>,
     result: Result<()>,
 }
 
 impl PendingRead {
-    /// Makes a read of `range` of the table's file. Reuses `buffer`'s memory.
+    /// Makes a read of `range` of the table's file in one piece. Reuses `buffer`'s memory.
     ///
     /// # Errors
     /// `Corruption` if the range passes the file's end.
     pub fn new(open: &Arc<OpenTable>, range: Range<u64>, buffer: Buffer) -> Result<PendingRead> {
+        let bytes = range.end.saturating_sub(range.start) as usize;
+        PendingRead::checked(open, range, || vec![buffer.reused(bytes)])
+    }
+
+    /// Makes a read of blocks that follow each other, the first one at `offset`, each in a buffer
+    /// of its own.
+    ///
+    /// # Errors
+    /// `Corruption` if they pass the file's end.
+    pub fn of_blocks(open: &Arc<OpenTable>, offset: u64, blocks: &[u32]) -> Result<PendingRead> {
+        let bytes: u64 = blocks.iter().map(|bytes| u64::from(*bytes)).sum();
+        let buffers = || blocks.iter().map(|bytes| Buffer::new(*bytes as usize)).collect();
+        PendingRead::checked(open, offset..offset.saturating_add(bytes), buffers)
+    }
+
+    /// Makes the buffers only for a range that is in the file: the index may be damaged.
+    fn checked(
+        open: &Arc<OpenTable>,
+        range: Range<u64>,
+        buffers: impl FnOnce() -> Vec<Buffer>,
+    ) -> Result<PendingRead> {
         if range.end > open.file_bytes || range.start > range.end {
             return Err(Error::corruption("a block handle points past the end of its file")
                 .with_file(open.file.path().display().to_string())
@@ -127,20 +166,29 @@ impl PendingRead {
         Ok(PendingRead {
             open: Arc::clone(open),
             offset: range.start,
-            bytes: buffer.reused((range.end - range.start) as usize),
+            pieces: buffers(),
             charge: None,
             result: Ok(()),
         })
     }
 
-    /// Counts its bytes as read ahead, from now on and for as long as its stretch holds them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len()).sum()
+    }
+
+    /// Counts its bytes as read ahead, from now on and for as long as any of them is held.
     pub(crate) fn charge_to(&mut self, blocks: &BlockCache) {
-        self.charge = Some(blocks.hold_ahead(self.bytes.memory_bytes() as u64));
+        let bytes = self.pieces.iter().map(Buffer::memory_bytes).sum::<usize>();
+        self.charge = Some(blocks.hold_ahead(bytes as u64));
     }
 
     /// Reads it alone.
     pub fn run(&mut self) {
-        self.result = self.open.file.read_at(self.offset, &mut self.bytes);
+        let file = &self.open.file;
+        self.result = match &mut self.pieces[..] {
+            [bytes] => file.read_at(self.offset, bytes),
+            pieces => file.read_pieces_at(self.offset, pieces),
+        };
     }
 
     /// Returns the bytes that were read.
@@ -149,7 +197,8 @@ impl PendingRead {
     /// The error of the read.
     pub fn finish(self) -> Result<ReadaheadBuffer> {
         self.result?;
-        Ok(ReadaheadBuffer { offset: self.offset, bytes: self.bytes, charge: self.charge })
+        let PendingRead { offset, pieces, charge, .. } = self;
+        Ok(ReadaheadBuffer { offset, pieces: pieces.into(), charge })
     }
 }
 
@@ -163,16 +212,27 @@ pub(crate) fn read_together<'a>(
     if let [read] = &mut reads[..] {
         return read.run();
     }
+    // One buffer for each read, from which its pieces are filled.
+    let whole = |read: &&mut PendingRead| match read.pieces.len() {
+        1 => Buffer::default(),
+        _ => Buffer::new(read.bytes()),
+    };
+    let mut stretches: Vec<Buffer> = reads.iter().map(whole).collect();
     let mut requests: Vec<ReadRequest<'_>> = reads
         .iter_mut()
-        .map(|read| {
-            let PendingRead { open, offset, bytes, .. } = &mut **read;
-            ReadRequest { file: &*open.file, offset: *offset, buf: bytes, result: Ok(()) }
+        .zip(&mut stretches)
+        .map(|(read, stretch)| {
+            let PendingRead { open, offset, pieces, .. } = &mut **read;
+            let buf = if let [bytes] = &mut pieces[..] { bytes } else { stretch };
+            ReadRequest { file: &*open.file, offset: *offset, buf, result: Ok(()) }
         })
         .collect();
     fs.read_many(&mut requests);
     let results: Vec<Result<()>> = requests.into_iter().map(|request| request.result).collect();
-    for (read, result) in reads.into_iter().zip(results) {
+    for ((read, stretch), result) in reads.into_iter().zip(stretches).zip(results) {
+        if result.is_ok() && read.pieces.len() > 1 {
+            scatter(&stretch, &mut read.pieces);
+        }
         read.result = result;
     }
 }
@@ -373,42 +433,87 @@ mod tests {
         assert_eq!(stretch_range(outside, 4096, true, FILE_BYTES).end, FILE_BYTES + 1);
     }
 
+    fn read(pieces: &[usize], cache: Option<&BlockCache>) -> ReadaheadBuffer {
+        let mut at = 100..;
+        let piece = |bytes: &usize| {
+            let bytes: Vec<u8> = at.by_ref().take(*bytes).map(|at: u64| at as u8).collect();
+            Buffer::copy_of(&bytes)
+        };
+        let pieces: VecDeque<Buffer> = pieces.iter().map(piece).collect();
+        let bytes = pieces.iter().map(|piece| piece.memory_bytes() as u64).sum();
+        ReadaheadBuffer { offset: 100, pieces, charge: cache.map(|cache| cache.hold_ahead(bytes)) }
+    }
+
+    fn bytes_of(block: BlockHandle) -> Option<Buffer> {
+        let bytes: Vec<u8> = (block.offset..block.end()).map(|at| at as u8).collect();
+        Some(Buffer::copy_of(&bytes))
+    }
+
+    fn holds_nothing(read: &ReadaheadBuffer) -> bool {
+        read.pieces.is_empty() && read.charge.is_none()
+    }
+
     #[test]
     fn a_stretch_gives_only_whole_blocks() {
-        let bytes: Vec<u8> = (0..50).collect();
-        let mut stretch =
-            ReadaheadBuffer { offset: 100, bytes: Buffer::copy_of(&bytes), charge: None };
-        assert_eq!(stretch.copy(handle(110, 3)), Some(Buffer::copy_of(&[10, 11, 12])));
-        assert_eq!(stretch.copy(handle(149, 1)), Some(Buffer::copy_of(&[49])));
+        let mut stretch = read(&[50], None);
+        for block in [handle(110, 3), handle(149, 1)] {
+            assert_eq!(stretch.copy(block), bytes_of(block));
+        }
         for outside in [handle(99, 2), handle(149, 2), handle(150, 1), handle(u64::MAX, 1)] {
             assert_eq!(stretch.copy(outside), None);
         }
-        assert_eq!(stretch.copy(handle(100, 50)), Some(Buffer::copy_of(&bytes)));
-        assert_eq!(stretch.bytes.memory_bytes(), 0, "the only block is not copied");
+        let start = stretch.pieces[0].as_non_null();
+        let all = stretch.copy(handle(100, 50)).unwrap();
+        assert_eq!((all.as_non_null(), Some(all)), (start, bytes_of(handle(100, 50))));
+        assert!(stretch.pieces.is_empty(), "the only block is not copied");
     }
 
     #[test]
     fn a_stretch_that_was_read_to_its_end_holds_nothing() {
         let cache = BlockCache::new(1 << 20);
-        let stretch = |bytes: usize| {
-            let charge = Some(cache.hold_ahead(bytes as u64));
-            ReadaheadBuffer { offset: 100, bytes: Buffer::copy_of(&vec![7; bytes]), charge }
+        let mut long = read(&[1 << 20], Some(&cache));
+        assert_eq!(long.take(handle(100, 50), true), bytes_of(handle(100, 50)));
+        assert_eq!(long.pieces[0].len(), 1 << 20, "bytes are not moved for every block");
+        assert!(long.take(handle(150, (1 << 20) - 50), true).is_some());
+        assert!(holds_nothing(&long));
+        let mut back = read(&[1 << 20], Some(&cache));
+        assert_eq!(back.take(handle(200, 50), false), bytes_of(handle(200, 50)));
+        assert_eq!(back.take(handle(100, 50), false), bytes_of(handle(100, 50)));
+        assert!(holds_nothing(&back));
+        assert_eq!(cache.held_bytes(), 0);
+    }
+
+    /// Each in the memory that it was read into, whose charge ends with it.
+    #[test]
+    fn blocks_go_one_by_one_and_those_passed_with_them() {
+        let cache = BlockCache::new(1 << 20);
+        let sizes = [5000, 3000, 4000, 600];
+        let begins = [100, 5100, 8100, 12_100];
+        let blocks: Vec<BlockHandle> =
+            begins.iter().zip(sizes).map(|(at, bytes)| handle(*at, bytes as u32)).collect();
+        let memory = |read: &ReadaheadBuffer| -> u64 {
+            read.pieces.iter().map(|piece| piece.memory_bytes() as u64).sum()
         };
-        let mut alone = stretch(50);
-        assert_eq!(alone.take(handle(100, 50), true), Some(Buffer::copy_of(&[7; 50])));
-        assert!(alone.bytes.memory_bytes() == 0 && alone.charge.is_none());
-        let mut pair = stretch(90);
-        assert_eq!(pair.take(handle(100, 50), true), Some(Buffer::copy_of(&[7; 50])));
-        assert_eq!((pair.offset, pair.bytes.memory_bytes()), (150, 40));
-        assert_eq!(pair.take(handle(100, 50), true), None);
-        assert_eq!(pair.take(handle(150, 40), true), Some(Buffer::copy_of(&[7; 40])));
-        assert_eq!(pair.bytes.memory_bytes(), 0);
-        let mut long = stretch(1 << 20);
-        assert_eq!(long.take(handle(100, 50), true), Some(Buffer::copy_of(&[7; 50])));
-        assert_eq!(long.bytes.len(), 1 << 20, "bytes are not moved for every block");
-        let mut back = stretch(1 << 20);
-        assert_eq!(back.take(handle(200, 50), false), Some(Buffer::copy_of(&[7; 50])));
-        assert_eq!(back.take(handle(100, 50), false), Some(Buffer::copy_of(&[7; 50])));
-        assert!(back.bytes.memory_bytes() == 0 && back.charge.is_none());
+        for (forward, order, left) in [
+            (true, [0, 2, 3], [3, 1, 0]),
+            (false, [3, 1, 0], [3, 1, 0]),
+            (true, [1, 2, 3], [2, 1, 0]),
+        ] {
+            let mut read = read(&sizes, Some(&cache));
+            for (block, left) in order.into_iter().zip(left) {
+                let start =
+                    read.place_of(blocks[block]).map(|(at, _)| read.pieces[at].as_non_null());
+                let raw = read.take(blocks[block], forward);
+                assert_eq!(raw.as_ref().map(Buffer::as_non_null), start, "it is not copied");
+                assert_eq!(raw, bytes_of(blocks[block]));
+                assert!(!read.has(blocks[block]));
+                assert_eq!((read.pieces.len(), memory(&read)), (left, cache.held_bytes()));
+            }
+            assert!(holds_nothing(&read));
+        }
+        let mut all = read(&sizes, Some(&cache));
+        let across = handle(5000, 200);
+        assert!(!all.has(across) && all.take(across, true).is_none(), "it is in no piece");
+        assert!(!all.has(handle(12_700, 1)) && blocks.iter().all(|block| all.has(*block)));
     }
 }

@@ -20,6 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::key;
 use windrow_base::{Error, KeyOrder, Result};
+use windrow_env::Buffer;
 use windrow_format::block::{Block, BlockIter};
 use windrow_format::table::{BlockHandle, BlockKind, IndexIter};
 
@@ -121,6 +122,17 @@ impl TableIterOptions {
             notes_cached: false,
         }
     }
+}
+
+/// Where the blocks that are read together end, at the latest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UpTo {
+    /// With the wanted bytes.
+    Wanted,
+    /// Before the first one that is cached.
+    FirstCached,
+    /// With the last one that is not cached: to read those between costs less than another read.
+    LastMissing,
 }
 
 /// An iterator over one table's point entries.
@@ -334,7 +346,10 @@ impl TableIter {
     /// Returns the data block, if no device read is needed for it.
     fn block_at_hand(&mut self, handle: BlockHandle) -> Result<Option<Arc<Block>>> {
         let is_cached = !self.options.is_accounted;
-        if is_cached && let Some(block) = self.owner.blocks.get(self.open.cached_as, handle.offset)
+        // Blocks that were read ahead were not cached a moment ago.
+        if is_cached
+            && !self.data_ahead.has(handle)
+            && let Some(block) = self.owner.blocks.get(self.open.cached_as, handle.offset)
         {
             self.owner.counters.cache_hit();
             return Ok(Some(block));
@@ -369,45 +384,66 @@ impl TableIter {
 
     #[cold]
     fn pending(&mut self, handle: BlockHandle) -> Result<PendingRead> {
-        let is_accounted = self.options.is_accounted;
-        let ahead_max_bytes = match is_accounted {
-            true => Some(u64::MAX),
-            false => self.owner.blocks.ahead_max_bytes(),
-        };
-        let range = match ahead_max_bytes {
-            Some(max_bytes) => self.range_to_read(handle, max_bytes),
-            None => handle.offset..handle.end(),
-        };
-        if !is_accounted {
-            self.owner.counters.scan_block_read(range.end.saturating_sub(range.start));
+        if self.options.is_accounted {
+            let range = self.range_to_read(handle);
+            return PendingRead::new(&self.open, range, self.data_ahead.take_buffer());
         }
-        let mut read = PendingRead::new(&self.open, range, self.data_ahead.take_buffer())?;
-        if !is_accounted {
-            read.charge_to(&self.owner.blocks);
-        }
+        self.data_ahead = ReadaheadBuffer::default();
+        let mut read = self.pending_of_reader(handle)?;
+        self.owner.counters.scan_block_read(read.bytes() as u64);
+        read.charge_to(&self.owner.blocks);
         Ok(read)
     }
 
-    /// Returns the bytes to read for the block at hand, where `max_bytes` may be read ahead.
-    fn range_to_read(&mut self, handle: BlockHandle, max_bytes: u64) -> Range<u64> {
+    /// As much as readers may read ahead now. Forward, each block has a buffer of its own, which the
+    /// cache can take: a stretch's bytes would all be copied.
+    fn pending_of_reader(&mut self, handle: BlockHandle) -> Result<PendingRead> {
+        let Some(ahead_max_bytes) = self.owner.blocks.ahead_max_bytes() else {
+            return PendingRead::of_blocks(&self.open, handle.offset, &[handle.bytes]);
+        };
         let forward = self.is_forward;
-        match self.plan.extent(handle, self.stepped, forward, max_bytes) {
+        let blocks = match self.plan.extent(handle, self.stepped, forward, ahead_max_bytes) {
+            ReadExtent::Stretch { bytes } if forward => {
+                self.blocks_ahead(handle, bytes, bytes, UpTo::LastMissing)
+            }
+            ReadExtent::Stretch { bytes } => {
+                let range = stretch_range(handle, bytes, forward, self.open.file_bytes);
+                return PendingRead::new(&self.open, range, Buffer::default());
+            }
+            ReadExtent::Blocks { wanted_bytes, max_bytes } => {
+                self.blocks_ahead(handle, wanted_bytes, max_bytes, UpTo::FirstCached)
+            }
+        };
+        PendingRead::of_blocks(&self.open, handle.offset, &blocks)
+    }
+
+    /// Returns the range to read for the block at hand where all that is planned may be read.
+    fn range_to_read(&mut self, handle: BlockHandle) -> Range<u64> {
+        let forward = self.is_forward;
+        match self.plan.extent(handle, self.stepped, forward, u64::MAX) {
             ReadExtent::Stretch { bytes } => {
                 stretch_range(handle, bytes, forward, self.open.file_bytes)
             }
             ReadExtent::Blocks { wanted_bytes, max_bytes } => {
-                handle.offset..self.end_of_blocks(handle, wanted_bytes, max_bytes)
+                let blocks = self.blocks_ahead(handle, wanted_bytes, max_bytes, UpTo::Wanted);
+                let bytes: u64 = blocks.iter().map(|bytes| u64::from(*bytes)).sum();
+                handle.offset..handle.offset.saturating_add(bytes)
             }
         }
     }
 
-    /// Returns the end of the blocks that hold `wanted_bytes` from the one at hand on, and at most
-    /// `max_bytes`, as far as they are in this partition one after the other and none is cached.
-    fn end_of_blocks(&mut self, handle: BlockHandle, wanted_bytes: u64, max_bytes: u64) -> u64 {
-        let is_cached = !self.options.is_accounted;
+    /// Returns the sizes of the blocks that hold `wanted_bytes` from the one at hand on, and at most
+    /// `max_bytes`, as far as they are in this partition one after the other.
+    fn blocks_ahead(
+        &mut self,
+        handle: BlockHandle,
+        wanted_bytes: u64,
+        max_bytes: u64,
+        up_to: UpTo,
+    ) -> Vec<u32> {
         let index = self.part.as_mut().unwrap_or(&mut self.top);
-        let mut end = handle.offset.saturating_add(u64::from(handle.bytes));
-        let mut passed = 0;
+        let mut blocks = vec![handle.bytes];
+        let (mut end, mut missing, mut passed) = (handle.end(), 1, 0);
         while end - handle.offset < wanted_bytes {
             index.next();
             passed += 1;
@@ -417,19 +453,23 @@ impl TableIter {
                 break;
             }
             let next = index.handle();
-            let next_end = end.saturating_add(u64::from(next.bytes));
-            if next_end - handle.offset > max_bytes
-                || next.offset != end
-                || is_cached && self.owner.blocks.get(self.open.cached_as, next.offset).is_some()
-            {
+            if next.offset != end || next.end() - handle.offset > max_bytes {
                 break;
             }
-            end = next_end;
+            let is_cached =
+                up_to != UpTo::Wanted && self.owner.blocks.holds(self.open.cached_as, next.offset);
+            if is_cached && up_to == UpTo::FirstCached {
+                break;
+            }
+            end = next.end();
+            blocks.push(next.bytes);
+            missing = if is_cached { missing } else { blocks.len() };
         }
         for _ in 0..passed {
             index.prev();
         }
-        end
+        blocks.truncate(missing);
+        blocks
     }
 
     /// Moves to the neighbouring data block (or partition); `false` at the end or if all later ones

@@ -594,6 +594,43 @@ fn what_a_scan_is_asked_to_read_ahead_is_counted_and_bounded() {
     }
 }
 
+/// Another read costs more than a few blocks, but none is read behind the last one that is missing.
+#[test]
+fn a_long_read_passes_over_cached_blocks_and_does_not_end_with_them() {
+    let mut world = TableWorld::new(13, KeyOrder::Bytewise);
+    world.block_bytes = 1000;
+    let key = |i: u64| format!("key{i:05}");
+    let put = |i: u64| HistoryOp::new(i + 1, Kind::Put, &key(i), &"v".repeat(300));
+    let file = world.table(&(0..900).map(put).collect::<Vec<_>>());
+    let view = world.view(&[], vec![(Vec::new(), vec![file])]);
+    let reads_after = |cached: &mut dyn Iterator<Item = u64>| {
+        let owner = world.with_cold_caches(4 << 20, 10);
+        let cold = world.view_for(&owner, &view);
+        let get = |i| get(&owner, &cold, key(i).as_bytes(), 10_000, || 0);
+        cached.for_each(|i| assert!(get(i).unwrap().is_some()));
+        let before = owner.counters.snapshot();
+        let readahead = Readahead::Sequential { bytes: 100_000 };
+        let options = ScanOptions { readahead, ..everything() };
+        let mut scan = Scan::new(Arc::clone(&owner), Arc::clone(&cold), 10_000, 0, options);
+        let mut valid = scan.seek_first().unwrap();
+        let mut count = 0;
+        while valid {
+            assert_eq!(scan.key(), key(count).as_bytes());
+            count += 1;
+            valid = scan.next().unwrap();
+        }
+        assert_eq!(count, 900);
+        let now = owner.counters.snapshot();
+        let bytes = now.blocks_read_bytes - before.blocks_read_bytes;
+        (now.blocks_read - before.blocks_read, bytes)
+    };
+    let (reads, bytes) = reads_after(&mut std::iter::empty());
+    assert!(reads <= 4 && bytes > 270_000, "{reads} reads of {bytes} bytes");
+    assert_eq!(reads_after(&mut [100, 200, 210, 400, 500].into_iter()), (reads, bytes));
+    let (less_reads, less_bytes) = reads_after(&mut (450..890));
+    assert!(less_reads <= reads && less_bytes < bytes * 11 / 20, "{less_reads}, {less_bytes}");
+}
+
 /// The merge gives every version of every key in order, and turns anywhere.
 #[test]
 fn a_merge_gives_every_version_both_ways() {
