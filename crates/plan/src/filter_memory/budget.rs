@@ -148,17 +148,39 @@ impl Price {
         if !without_floors.is_finite() || self.sum(outputs, without_floors) <= left_bits {
             return without_floors;
         }
-        // At the highest price nothing is left but the floors. A price is a logarithm.
-        let (mut low, mut high) = (without_floors, without_floors + HIGHER);
-        for _ in 0..HALVINGS {
-            let middle = (low + high) / 2.0;
-            match self.sum(outputs, middle) <= left_bits {
-                true => high = middle,
-                false => low = middle,
-            }
-        }
-        high
+        // At the highest price nothing is left but the floors.
+        lowest(without_floors, |c| self.sum(outputs, c) <= left_bits)
     }
+
+    /// Returns the price at which the filters of all files take `memory_bits`, where survivors keep
+    /// those that are longer than it gives. At the tree's price the first jobs would take what is
+    /// left, and those after them would find nothing.
+    fn with_longer_filters(&self, after: &After, memory_bits: f64) -> f64 {
+        let taken = |c| {
+            let survivor = |file: &Survivor| {
+                file.held_bits.max(file.load.entries * Price::bits(&file.load, c))
+            };
+            self.sum(&after.outputs, c) + after.survivors.iter().map(survivor).sum::<f64>()
+        };
+        match taken(self.tree_c) <= memory_bits {
+            true => self.tree_c,
+            false => lowest(self.tree_c, |c| taken(c) <= memory_bits),
+        }
+    }
+}
+
+/// Returns the lowest price from `c` on that is high enough, or one above all. A price is a
+/// logarithm.
+fn lowest(c: f64, is_enough: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (c, c + HIGHER);
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        match is_enough(middle) {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    high
 }
 
 /// Entries of the files that count as one run: an epoch of level 0; the run of any other level with
@@ -290,6 +312,11 @@ impl FilterPlan {
         }
         // Filters under another plan may hold memory that the outputs should have.
         price.c = price.affordable(&after.outputs, usable_bits);
+        if terms.moves_all() && terms.aim == terms.bits && price.tree_c.is_finite() {
+            // Those of survivors, which all jobs until their next rewrite pay for alike.
+            let alike = price.with_longer_filters(after, FilterRoom::aim(terms, job, after));
+            price.c = price.c.max(alike);
+        }
         let (of_tree, at) = (price.tree_c, price.c);
         debug_invariant!(F2, of_tree <= at, "a job pays {at} and the tree {of_tree}");
         // Jobs run side by side, and one must not hold all that is left.

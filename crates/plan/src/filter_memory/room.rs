@@ -52,7 +52,7 @@ impl Terms {
     }
 
     /// Whether all memory moves by the price.
-    fn moves_all(&self) -> bool {
+    pub(super) fn moves_all(&self) -> bool {
         self.stays == 0.0
     }
 
@@ -209,9 +209,10 @@ impl FilterRoom {
     }
 }
 
-/// Returns the bits that a job may use again of those that its inputs free, whatever is kept: most
-/// of them, as long as too few queries tell where memory should move.
+/// Returns the bits that a job may use again of those that its inputs free, whatever is kept. Else a
+/// job after which less than that was free would make up for all of it, and write tables without a
+/// filter.
 fn reusable(terms: Terms, job: &FilterJob<'_>) -> f64 {
     let freed: f64 = job.inputs.iter().map(|(_, _, file)| terms.held_bits(file)).sum();
-    if job.queries as f64 <= PRIOR_QUERIES { freed * (1.0 - KEPT) } else { 0.0 }
+    freed * (1.0 - KEPT)
 }

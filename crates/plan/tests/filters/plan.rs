@@ -106,12 +106,47 @@ fn merges_leave_memory_to_what_is_above_them() {
 /// Memory kept for the upper levels is not kept a second time once they hold it.
 #[test]
 fn what_the_upper_levels_hold_is_part_of_what_is_kept_for_them() {
-    let memory = BITS * (ENTRIES + ENTRIES / 4 + ENTRIES / 16) as f64 / 8.0;
-    let left = |holder| paper_allowance(&tree_held_by(holder, 0.5 * BITS), 3) as f64 / memory;
-    // An eighth is kept where level 2 holds the half, a quarter of that for the
+    let memory = BITS * (ENTRIES + ENTRIES / 4 + ENTRIES / 16) as f64;
+    // Of a half of the memory: a filter no longer than its price, and other jobs.
+    let left = |holder| {
+        let plan = plan_of("", &tree_held_by(holder, 0.1 * BITS), 3, 0.4 * memory);
+        plan.allowance_bytes(0) as f64 * 8.0 / memory
+    };
+    // An eighth is kept where level 2 holds the tenth, a quarter of that for the
     // next flush where level 1 does.
     assert!((left(2) - 0.375).abs() < 0.001, "{}", left(2));
     assert!((left(1) - 0.469).abs() < 0.001, "{}", left(1));
+}
+
+/// Filters that are longer than they would be now stay until their tables are rewritten. Jobs until
+/// then have less at their price, each alike: the first ones leave the others theirs.
+#[test]
+fn longer_filters_of_before_cost_every_job_alike() {
+    let in_vain = Some(Estimate { queries: 1e6, hits: 0.0 });
+    let memory = BITS * (ENTRIES + ENTRIES / 4 + ENTRIES / 16) as f64;
+    let plan_of = |held, level| plan_of("", &tree_held_by(3, held * BITS), level, 0.0);
+    let bits =
+        |held: f64, level: u32| plan_of(held, level).bits(ENTRIES >> (2 * (3 - level)), in_vain);
+    let took = |held, level: u32| bits(held, level) * (ENTRIES >> (2 * (3 - level))) as f64;
+    for level in [1, 2] {
+        assert_eq!(bits(0.0, level), bits(0.3, level), "a short one costs nothing");
+        assert!(bits(0.8, level) < bits(0.0, level) - 1.0 && bits(0.8, level) > 1.0);
+    }
+    // Together they take what the long one leaves, but for what is kept for flushes and level 1.
+    let left = memory * (1.0 - 0.125 / 4.0) - 0.8 * memory;
+    let both = took(0.8, 1) + took(0.8, 2);
+    assert!(both <= left && both > 0.8 * left, "{both} bits of {left}");
+}
+
+/// A job on a full memory has most of what its inputs had, and does not make up for all that is kept.
+#[test]
+fn a_job_has_most_of_its_inputs_memory_again() {
+    let memory = BITS * (ENTRIES + ENTRIES / 4 + ENTRIES / 16) as f64 / 8.0;
+    for (held, again) in [(0.05, 0.05 * 0.875), (0.06, 0.06 * 0.875)] {
+        let plan = plan_of("", &tree_held_by(1, held * BITS), 1, (1.0 - held) * memory * 8.0);
+        let got = plan.allowance_bytes(0) as f64 / memory;
+        assert!((got - again).abs() < 0.001, "{got} of {held}");
+    }
 }
 
 /// A file that took nine tenths of the memory for itself leaves every job the floor of its outputs,
