@@ -54,15 +54,17 @@ pub struct ReadaheadBuffer {
 }
 
 impl ReadaheadBuffer {
-    /// The piece that has all of the block's bytes, and their range in it.
+    /// The piece that has all of the block's bytes, and their range in it. A damaged index may name
+    /// a block without bytes, which is here as well once it was read: to be refused, not read again.
     #[inline]
     fn place_of(&self, handle: BlockHandle) -> Option<(usize, Range<usize>)> {
         let mut from = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
-        let place = self.pieces.iter().position(|piece| {
-            let is_here = from < piece.len();
-            from -= if is_here { 0 } else { piece.len() };
-            is_here
-        })?;
+        let last = self.pieces.len().checked_sub(1)?;
+        let mut place = 0;
+        while place < last && from >= self.pieces[place].len() {
+            from -= self.pieces[place].len();
+            place += 1;
+        }
         let range = from..from.checked_add(handle.bytes as usize)?;
         (range.end <= self.pieces[place].len()).then_some((place, range))
     }
@@ -466,6 +468,19 @@ mod tests {
         let all = stretch.copy(handle(100, 50)).unwrap();
         assert_eq!((all.as_non_null(), Some(all)), (start, bytes_of(handle(100, 50))));
         assert!(stretch.pieces.is_empty(), "the only block is not copied");
+    }
+
+    /// Else an iterator would read it again and again.
+    #[test]
+    fn a_block_without_bytes_is_given() {
+        for forward in [true, false] {
+            let mut nothing = read(&[0], None);
+            assert_eq!(nothing.take(handle(100, 0), forward), Some(Buffer::default()));
+            assert!(holds_nothing(&nothing));
+        }
+        assert_eq!(read(&[0], None).copy(handle(100, 0)), Some(Buffer::default()));
+        assert_eq!(read(&[5, 5], None).take(handle(105, 0), true), Some(Buffer::default()));
+        assert_eq!(ReadaheadBuffer::default().take(handle(0, 0), true), None);
     }
 
     #[test]
