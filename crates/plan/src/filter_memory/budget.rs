@@ -314,7 +314,8 @@ impl FilterPlan {
         price.c = price.affordable(&after.outputs, usable_bits);
         if terms.moves_all() && terms.aim == terms.bits && price.tree_c.is_finite() {
             // Those of survivors, which all jobs until their next rewrite pay for alike.
-            let alike = price.with_longer_filters(after, FilterRoom::aim(terms, job, after));
+            let alike =
+                price.with_longer_filters(after, FilterRoom::with_longer(terms, job, after));
             price.c = price.c.max(alike);
         }
         let (of_tree, at) = (price.tree_c, price.c);

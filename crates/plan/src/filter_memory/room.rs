@@ -162,6 +162,12 @@ impl FilterRoom {
         terms.aim * after.entries() * (1.0 - FilterRoom::kept(terms, job).0)
     }
 
+    /// Returns the bits that all filters may take next to the longer ones of survivors: the aim, or,
+    /// where those hold more than that, as many as the job may use again next to them.
+    pub(super) fn with_longer(terms: Terms, job: &FilterJob<'_>, after: &After) -> f64 {
+        FilterRoom::aim(terms, job, after).max(after.held() + reusable(terms, job))
+    }
+
     /// Computes the room of a job on a tree. `priced` are the bits per key of a filter that is
     /// written now.
     pub(super) fn new(

@@ -138,10 +138,17 @@ fn longer_filters_of_before_cost_every_job_alike() {
     assert!(both <= left && both > 0.8 * left, "{both} bits of {left}");
 }
 
-/// A job on a full memory has most of what its inputs had, and does not make up for all that is kept.
+/// A job on a full memory has most of what its inputs had, and does not make up for all that is kept,
+/// whether other jobs hold the memory or longer filters.
 #[test]
 fn a_job_has_most_of_its_inputs_memory_again() {
     let memory = BITS * (ENTRIES + ENTRIES / 4 + ENTRIES / 16) as f64 / 8.0;
+    let mut edit = tree_held_by(1, 0.0155 * BITS).snapshot_edits().remove(0);
+    let (_, _, last) = edit.added.iter_mut().find(|(level, ..)| *level == 3).unwrap();
+    Arc::make_mut(last).filter_bytes = (0.9845 * memory) as u64;
+    let held = Version::empty(KeyOrder::Bytewise).apply(&edit).unwrap();
+    let in_vain = Some(Estimate { queries: 1e6, hits: 0.0 });
+    assert!(plan_of("", &held, 1, 0.0).bits(ENTRIES / 16, in_vain) >= 1.0);
     for (held, again) in [(0.05, 0.05 * 0.875), (0.06, 0.06 * 0.875)] {
         let plan = plan_of("", &tree_held_by(1, held * BITS), 1, (1.0 - held) * memory * 8.0);
         let got = plan.allowance_bytes(0) as f64 / memory;
