@@ -248,7 +248,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// rest of the process.
     fn open_files_max(&self) -> usize;
 
-    /// The memory that the process keeps for [`Buffer`](crate::Buffer)s beyond those in use, in
+    /// The memory that the process keeps for [`Buffer`]s beyond those in use, in
     /// bytes: the part in proportion to a holder of `bytes` of them. 0 in simulation, where a run
     /// must not depend on others in its process.
     fn spare_memory(&self, bytes: u64) -> u64 {
