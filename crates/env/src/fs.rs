@@ -3,8 +3,8 @@
 //! Paths are `&Path`; every error names its path. A file's name is durable only after
 //! [`FileSystem::sync_dir`] of its directory: syncing a file never makes its name durable.
 //!
-//! Owns: the traits, and the kinds of errors that callers tell apart. Never does: call the system
-//! (`os`, `testing`).
+//! Owns: the traits, the kinds of errors that callers tell apart, and the filling of the pieces of one
+//! read. Never does: call the system (`os`, `testing`).
 
 use crate::Buffer;
 use std::path::{Path, PathBuf};

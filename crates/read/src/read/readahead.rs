@@ -93,7 +93,8 @@ impl ReadaheadBuffer {
         let piece = &self.pieces[place];
         if range.len() < piece.len() {
             let raw = Buffer::copy_of(&piece[range.clone()]);
-            if if forward { range.end == piece.len() } else { range.start == 0 } {
+            let is_last = if forward { range.end == piece.len() } else { range.start == 0 };
+            if is_last {
                 *self = ReadaheadBuffer::default();
             }
             return Some(raw);
